@@ -1,0 +1,59 @@
+"""Every way to carry a Transformer's residual stream, behind one argument.
+
+The names below are imported when they are first used, so that the command line can
+answer without loading TensorFlow. Where Keras is loaded already, the layers are
+registered with it at once: import keras before residual_keras to load a saved model
+with `keras.models.load_model`.
+"""
+
+import importlib
+import sys
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "SelfAttention": "attention",
+    "attention_bias": "attention",
+    "Classifier": "classifier",
+    "build_classifier": "classifier",
+    "ClassToken": "embedding",
+    "TokenAndPositionEmbedding": "embedding",
+    "WordDropout": "embedding",
+    "TransformerBlock": "encoder",
+    "TransformerEncoder": "encoder",
+    "export": "export",
+    "FeedForward": "feed_forward",
+    "InverseSquareRoot": "optimization",
+    "SmoothedCrossentropy": "optimization",
+    "no_decay": "optimization",
+    "schedule": "optimization",
+    "AttentionPooling": "pooling",
+    "FirstToken": "pooling",
+    "MaxPooling": "pooling",
+    "MeanMaxPooling": "pooling",
+    "MeanPooling": "pooling",
+    "LearnedPositions": "positions",
+    "NoPositions": "positions",
+    "SinusoidalPositions": "positions",
+    "Recipe": "recipe",
+    "Residual": "residuals",
+    "TextVectorizer": "text",
+    "TextClassifier": "text_classifier",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__():
+    return __all__
+
+
+if "keras" in sys.modules:
+    for _home in set(_HOMES.values()):
+        importlib.import_module(f".{_home}", __name__)

@@ -1,0 +1,201 @@
+"""ids -> embedding -> encoder -> pooling -> logits, as one functional model."""
+
+import keras
+
+from .embedding import ClassToken, TokenAndPositionEmbedding, WordDropout
+from .encoder import TransformerEncoder
+from .optimization import spare
+from .pooling import POOLINGS
+from .spec import nearest
+
+
+def build_classifier(
+    vocab_size,
+    num_classes,
+    *,
+    residual="pre_ln",
+    num_layers=2,
+    embed_dim=96,
+    num_heads=4,
+    ff_dim=None,
+    max_len=320,
+    rate=0.1,
+    positions="learned",
+    pooling="mean_max",
+    word_rate=0.0,
+    key_dim=None,
+    activation="relu",
+    attention_rate=0.0,
+    ff_rate=0.0,
+    kernel_initializer="glorot_uniform",
+    epsilon=1e-6,
+    dtype=None,
+    name="classifier",
+):
+    """Builds a text classifier around one residual scheme.
+
+    Args:
+        vocab_size: number of token ids; 0 is padding and 1 the unknown token.
+        num_classes: number of logits; 1 gives the single logit of a yes-or-no question.
+        residual: the scheme, "name" or "name(option=value)".
+        num_layers: number of Transformer blocks.
+        embed_dim: width of the stream.
+        num_heads: number of attention heads in each block.
+        ff_dim: width of the feed-forward networks' hidden layer; None: 4 embed_dim.
+        max_len: number of tokens in the longest text; a longer one is an error with
+            learned positions and no trouble with others.
+        rate: share that is dropped of each sublayer's output, of the embedding and of
+            the pooled vector, in training.
+        positions: "learned", "sinusoidal", "rotary" or "none".
+        pooling: "mean", "max", "mean_max", "attention", or "cls" (the vector of a
+            learned token that is put before the text).
+        word_rate: share of the words that are read as unknown in training.
+        key_dim: width of a head; None: embed_dim // num_heads.
+        activation: of the feed-forward networks.
+        attention_rate: share of the attention weights that is dropped.
+        ff_rate: share of the feed-forward networks' hidden values that is dropped.
+        kernel_initializer: of the encoder's kernels.
+        epsilon: added to the variance in the norms.
+        dtype: the policy of embedding and encoder, such as "mixed_bfloat16"; None: the
+            global one. Pooling and head are float32 under every policy.
+        name: of the model.
+
+    Returns:
+        A `Classifier`: token ids, int32 (batch, time) -> logits (batch, num_classes),
+        float32. Its layers are named word_dropout, embedding, class_token,
+        embedding_dropout, encoder, pooling, pooling_dropout and logits; those that
+        the arguments ask for.
+
+    Raises:
+        ValueError: if an argument is out of range or a name unknown.
+
+    Example:
+        >>> model = build_classifier(vocab_size=20_000, num_classes=4)
+        >>> model.compile("adam")  # with the loss and metrics that fit the head
+        >>> model(keras.ops.ones((2, 7), "int32")).shape
+        TensorShape([2, 4])
+    """
+    if num_classes < 1:
+        raise ValueError(
+            f"num_classes must be positive. Received: num_classes={num_classes}"
+        )
+    if pooling not in POOLINGS:
+        raise ValueError(f"No pooling {pooling!r}. {nearest(pooling, POOLINGS)}")
+
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    x = WordDropout(word_rate, name="word_dropout")(ids) if word_rate else ids
+    x = TokenAndPositionEmbedding(
+        vocab_size, max_len, embed_dim, positions, dtype=dtype, name="embedding"
+    )(x)
+    if pooling == "cls":
+        x = ClassToken(dtype=dtype, name="class_token")(x)
+    x = keras.layers.Dropout(rate, dtype=dtype, name="embedding_dropout")(x)
+    x = TransformerEncoder(
+        num_layers,
+        embed_dim,
+        num_heads,
+        4 * embed_dim if ff_dim is None else ff_dim,
+        rate,
+        residual=residual,
+        key_dim=key_dim,
+        activation=activation,
+        attention_rate=attention_rate,
+        ff_rate=ff_rate,
+        rotary=positions == "rotary",
+        kernel_initializer=kernel_initializer,
+        epsilon=epsilon,
+        dtype=dtype,
+        name="encoder",
+    )(x)
+    # Half precision would round close calls away.
+    x = POOLINGS[pooling](dtype="float32", name="pooling")(x)
+    x = keras.layers.Dropout(rate, dtype="float32", name="pooling_dropout")(x)
+    logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
+    return Classifier(ids, logits, name=name)
+
+
+@keras.saving.register_keras_serializable("residual_keras")
+class Classifier(keras.Model):
+    """A functional model from ids to logits that compiles with the loss that fits it.
+
+    `compile` needs an optimizer only. One logit: binary cross-entropy, and accuracy at
+    a threshold of 0, where a logit changes sides. Several: sparse categorical
+    cross-entropy over integer labels. A loss that expects probabilities would train
+    badly without a word, so it is refused. An optimizer that decays weights is told to
+    leave `no_decay(model)` alone, here and after loading.
+
+    Example:
+        >>> model = build_classifier(vocab_size=100, num_classes=1)
+        >>> model.compile("adam")
+        >>> model.loss.name
+        'binary_crossentropy'
+    """
+
+    def compile(self, optimizer="adam", loss=None, metrics=None, **kwargs):
+        """As `keras.Model.compile`, with a loss and an accuracy that fit the head.
+
+        Args:
+            optimizer: as in Keras.
+            loss: None for the one that fits, or another that takes logits.
+            metrics: None for the accuracy that fits, or as in Keras; "accuracy" means
+                the one that fits.
+            **kwargs: as in Keras.
+
+        Raises:
+            ValueError: if the loss takes probabilities.
+        """
+        loss = self.default_loss() if loss is None else loss
+        check_loss(loss)
+        metrics = ["accuracy"] if metrics is None else metrics
+        metrics = [self.accuracy() if m == "accuracy" else m for m in metrics]
+        optimizer = keras.optimizers.get(optimizer)
+        spare(optimizer, self)
+        super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
+        self.compile_options = {"loss": loss, "metrics": metrics, **kwargs}
+
+    def get_compile_config(self):
+        if not self.compiled:
+            return None
+        options = {"optimizer": self.optimizer, **self.compile_options}
+        return {k: keras.saving.serialize_keras_object(v) for k, v in options.items()}
+
+    def compile_from_config(self, config):
+        options = {
+            k: keras.saving.deserialize_keras_object(v) for k, v in config.items()
+        }
+        self.compile(**options)
+        self.optimizer.build(self.trainable_variables)
+
+    @property
+    def num_classes(self):
+        """The number of logits."""
+        return self.output_shape[-1]
+
+    def default_loss(self):
+        """The cross-entropy between the logits and integer labels."""
+        if self.num_classes == 1:
+            return keras.losses.BinaryCrossentropy(from_logits=True)
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def accuracy(self):
+        """The share of right answers, from logits and integer labels."""
+        if self.num_classes == 1:
+            return keras.metrics.BinaryAccuracy(name="accuracy", threshold=0.0)
+        return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+
+
+def check_loss(loss):
+    """Raises ValueError if a loss is known to expect probabilities."""
+    resolved = keras.losses.get(loss)
+    if isinstance(resolved, keras.losses.Loss):
+        expects_logits = resolved.get_config().get("from_logits", True)
+    else:  # Keras' own functions take probabilities unless told otherwise
+        expects_logits = not str(getattr(resolved, "__name__", "")).endswith(
+            "crossentropy"
+        )
+    if not expects_logits:
+        raise ValueError(
+            "The model gives logits, so its loss must take logits. "
+            f"Received: loss={loss!r}. Leave loss out, or pass an instance with "
+            "from_logits=True."
+        )

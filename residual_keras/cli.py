@@ -1,0 +1,315 @@
+"""The command line: a verb each for what one does with a model.
+
+TensorFlow is imported inside the verbs, so that `--help` answers at once.
+"""
+
+import argparse
+import contextlib
+import csv
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+import typing
+
+from . import __version__
+from .recipe import Recipe
+from .run_folder import RunFolder, newest_folder, next_folder
+
+INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
+
+
+def main(arguments=None):
+    """Runs the command line; returns its exit status.
+
+    0: done. 2: the input cannot be used, said in one line. 130: interrupted.
+    """
+    args = parser().parse_args(arguments)
+    try:
+        return args.verb(args) or 0
+    except ValueError as error:
+        print(f"residual-keras: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader, such as `head`, had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def parser():
+    """The grammar of the command line."""
+    top = argparse.ArgumentParser(
+        prog="residual-keras",
+        description="Train, evaluate and serve Transformer text classifiers, one "
+        "residual scheme or another.",
+    )
+    top.add_argument("--version", action="version", version=__version__)
+    verbs = top.add_subparsers(title="verbs", required=True, metavar="VERB")
+
+    def verb(function, **kwargs):
+        summary = function.__doc__.split("\n")[0]
+        sub = verbs.add_parser(
+            function.__name__,
+            help=summary,
+            description=summary,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            **kwargs,
+        )
+        sub.set_defaults(verb=function)
+        return sub
+
+    sub = verb(train)
+    sub.add_argument("--run-dir", help="the run's folder (default: a new one in runs/)")
+    sub.add_argument(
+        "--resume", action="store_true", help="go on with the run that --run-dir holds"
+    )
+    sub.add_argument("--quiet", action="store_true", help="a line an epoch")
+    sub.add_argument("--tensorboard", action="store_true", help="write its logs too")
+    add_recipe_options(sub)
+
+    sub = verb(evaluate)
+    add_run_dir(sub)
+    sub.add_argument(
+        "--split",
+        choices=("validation", "test"),
+        default="test",
+        help="of the run's data",
+    )
+    sub.add_argument("--file", help="instead, a file or folder of labelled texts")
+    add_columns(sub)
+
+    sub = verb(predict)
+    sub.add_argument("texts", nargs="*", metavar="TEXT", help="default: standard input")
+    add_run_dir(sub)
+    sub.add_argument("--file", help=".txt (a text a line), .csv, .tsv or .jsonl")
+    add_columns(sub, label=False)
+    sub.add_argument("--format", choices=WRITERS, default="text", help="of the answers")
+
+    sub = verb(export)
+    add_run_dir(sub)
+    sub.add_argument("--to", help="folder of versions (default: the run's export/)")
+
+    verb(schemes)
+    return top
+
+
+def add_run_dir(sub):
+    """Adds the option that names a trained run."""
+    sub.add_argument("--run-dir", help="a trained run (default: the newest in runs/)")
+
+
+def add_columns(sub, label=True):
+    """Adds the options that name a file's columns, by name or number from 0."""
+    sub.add_argument("--text-column", default="text", help="the texts' column")
+    if label:
+        sub.add_argument("--label-column", default="label", help="the labels' column")
+
+
+def add_recipe_options(sub):
+    """Adds a flag for each field of a `Recipe`; only those given set anything."""
+    hints = typing.get_type_hints(Recipe)
+    for field in dataclasses.fields(Recipe):
+        flag = f"--{field.name.replace('_', '-')}"
+        text = field.metadata["help"]
+        kind, *_ = typing.get_args(hints[field.name]) or (hints[field.name],)
+        if kind is bool:
+            options = {"action": "store_true"}
+        else:
+            if field.default is not None:
+                text += f" (default: {field.default})"
+            options = {"type": kind, "metavar": kind.__name__.upper()}
+        sub.add_argument(
+            flag, dest=field.name, default=argparse.SUPPRESS, help=text, **options
+        )
+
+
+def train(args):
+    """Train a classifier; by default a small one on embedded reviews, in minutes."""
+    names = {field.name for field in dataclasses.fields(Recipe)}
+    given = {name: value for name, value in vars(args).items() if name in names}
+    if args.resume:
+        if not args.run_dir:
+            raise ValueError("--resume goes on with a run: name it with --run-dir.")
+        if given:
+            raise ValueError(
+                "--resume goes on with the run's own config.json: leave out "
+                + ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            )
+        recipe, folder = None, args.run_dir
+    else:
+        recipe = Recipe(**given)
+        folder = args.run_dir or next_folder(recipe)
+        print(f"Training into {folder}", file=sys.stderr)
+    with quiet_start():
+        from .train import train as run
+    metrics = run(
+        recipe,
+        folder,
+        resume=args.resume,
+        verbose=2 if args.quiet else 1,
+        tensorboard=args.tensorboard,
+    )
+    print(json.dumps(metrics, indent=2))
+    if metrics["status"] == "interrupted":
+        print(
+            f"Interrupted at step {metrics['steps']}. Go on with "
+            f"`residual-keras train --resume --run-dir {folder}`.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    print(
+        f'Ask it with `residual-keras predict --run-dir {folder} "a text"`; '
+        f"serve {folder}/export.",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def evaluate(args):
+    """Print a trained model's loss and accuracy on labelled texts."""
+    folder, model = trained(args.run_dir)
+    from . import data
+    from .data import files
+    from .train import evaluate as measure
+
+    columns = {"text_column": args.text_column, "label_column": args.label_column}
+    if args.file:
+        split = files.load_split(args.file, tuple(model.label_names), **columns)
+    else:
+        recipe = folder.recipe()
+        loaded = data.load(recipe.data, **recipe.data_options())
+        split = getattr(loaded, args.split)
+        if split is None:
+            raise ValueError(
+                f"The run's data has no {args.split} split. Give --split or --file."
+            )
+    print(json.dumps(measure(model, split), indent=2))
+
+
+def predict(args):
+    """Print the likeliest label of each text, and how sure the model is of it."""
+    from .data import files
+
+    if args.file and args.texts:
+        raise ValueError("Give texts or --file, not both.")
+    if args.file:
+        texts = files.read_texts(args.file, text_column=args.text_column)
+    else:
+        texts = args.texts or stdin_lines()
+    _, model = trained(args.run_dir)
+    found = model.predict(texts)
+    WRITERS[args.format](model.label_names, texts, found.tolist(), sys.stdout)
+
+
+def export(args):
+    """Write a trained model as the next version of a SavedModel that takes raw text."""
+    folder, model = trained(args.run_dir)
+    from .export import export as write
+
+    print(write(model, args.to or folder.export))
+
+
+def schemes(args):
+    """List the residual schemes, their equations and options."""
+    with quiet_start():
+        from . import residuals
+
+    for name, scheme in sorted(residuals.SCHEMES.items()):
+        options = residuals.scheme_options(name)
+        named = ", ".join(f"{option}={value!r}" for option, value in options.items())
+        spec = f"{name}({named})" if named else name
+        print(f"{spec}\n    {scheme.__doc__.split(chr(10))[0]}")
+
+
+def trained(run_dir):
+    """The `RunFolder` of a trained run, and its model."""
+    folder = RunFolder(run_dir or newest_folder())
+    if not folder.model.exists():
+        raise ValueError(
+            f"{folder.path} holds no trained model. Give a folder that "
+            "`residual-keras train` made."
+        )
+    with quiet_start():
+        import keras
+
+        from .text_classifier import TextClassifier  # registers what the file names
+    try:
+        model = keras.models.load_model(folder.model, compile=False)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{folder.model} cannot be loaded: {error}") from None
+    if not isinstance(model, TextClassifier):
+        raise ValueError(f"{folder.model} is no TextClassifier but {type(model)}.")
+    return folder, model
+
+
+def stdin_lines():
+    """The texts on standard input, one a line."""
+    text = sys.stdin.buffer.read()
+    try:
+        lines = text.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"Standard input must be UTF-8. Received: byte {text[error.start]:#x} at "
+            f"{error.start}."
+        ) from None
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def write_text(label_names, texts, rows, file):
+    """Writes label, probability and text, a line each, apart by tabs."""
+    for text, row in zip(texts, rows, strict=True):
+        best = max(range(len(row)), key=row.__getitem__)
+        print(
+            label_names[best],
+            f"{row[best]:.3f}",
+            " ".join(text.split()),
+            sep="\t",
+            file=file,
+        )
+
+
+def write_csv(label_names, texts, rows, file):
+    """Writes text, label and each label's probability as CSV."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["text", "label", *label_names])
+    for text, row in zip(texts, rows, strict=True):
+        writer.writerow([text, label_names[row.index(max(row))], *row])
+
+
+def write_json(label_names, texts, rows, file):
+    """Writes a JSON object a line: text, label and each label's probability."""
+    for text, row in zip(texts, rows, strict=True):
+        answer = {
+            "text": text,
+            "label": label_names[row.index(max(row))],
+            "probabilities": dict(zip(label_names, row, strict=True)),
+        }
+        print(json.dumps(answer, ensure_ascii=False), file=file)
+
+
+WRITERS = {"text": write_text, "csv": write_csv, "json": write_json}
+
+
+@contextlib.contextmanager
+def quiet_start():
+    """Keeps back what TensorFlow logs as it loads, unless loading fails.
+
+    Those lines come before any of its settings is read, and one line of error should
+    not drown in them.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as kept:
+        stderr = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(stderr, kept.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)

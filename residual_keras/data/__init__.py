@@ -1,0 +1,80 @@
+"""Data sets: one `load` for those known by name and for a user's own files."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+
+from ..spec import nearest, parse
+from .splits import Split, TextData, stratified_split
+
+__all__ = ["Split", "TextData", "load", "stratified_split"]
+
+# Each is the `load` of the module of that name.
+_SOURCES = ("imdb", "reviews", "snippets")
+
+
+def load(
+    source: str | os.PathLike,
+    *,
+    validation: float | str | os.PathLike | None = None,
+    seed: int = 0,
+    **options,
+) -> TextData:
+    """Load a data set by its name, or a user's own files by their path.
+
+    Args:
+        source: `"reviews"`, `"imdb"` or `"snippets"`, which may carry options as in
+            `"reviews(depth=3)"`, or the path of a file or folder (see `files.load`).
+            A known name wins over a path; write `"./imdb"` for a folder called so.
+        validation: The share of the training rows that is kept for validation or,
+            with the user's own files, a file or folder. `None` is the source's own,
+            0.1. (The generated `"reviews"` have `validation_size` instead.)
+        seed: Decides which rows are drawn.
+        **options: Options of that source; those inside `source` come first.
+
+    Returns:
+        A `TextData`.
+
+    Raises:
+        ValueError: If `source` is neither a known name nor a path that exists, or an
+            option is not one of that source's; and whatever the source refuses.
+
+    Example:
+        >>> data = load("reviews(depth=1)", seed=3)
+        >>> data.name, data.label_names
+        ('reviews', ('negative', 'positive'))
+    """
+    name, spec_options = _parse(source)
+    if validation is not None:
+        options["validation"] = validation
+    options = {"seed": seed, **options, **spec_options}
+    loader = importlib.import_module(f".{name}", __package__).load
+    known = set(inspect.signature(loader).parameters)
+    if name == "files":
+        known.remove("path")
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"The data {str(source)!r} has no option {option!r}. "
+                f"Received: {option}={options[option]!r}. {nearest(option, known)}"
+            )
+    if name == "files":
+        return loader(os.path.expanduser(source), **options)
+    return loader(**options)
+
+
+def _parse(source):
+    """Return the module that reads `source` and the options that it carries."""
+    name = str(source).split("(")[0].strip()
+    is_path = isinstance(source, (str, os.PathLike)) and source not in _SOURCES
+    if is_path and os.path.exists(os.path.expanduser(source)):
+        return "files", {}
+    if isinstance(source, str) and name in _SOURCES:
+        return parse(source)
+    raise ValueError(
+        "Data is a known name or the path of a file or folder that exists. "
+        f"Received: source={source!r}, and no such path exists. "
+        f"{nearest(name, _SOURCES)}"
+    )

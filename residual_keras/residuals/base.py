@@ -1,0 +1,216 @@
+"""The contract that every residual scheme keeps, and the table of their names."""
+
+import inspect
+
+import keras
+
+from ..spec import nearest, parse
+
+SCHEMES = {}
+STACK_OPTIONS = (
+    "num_sublayers",
+    "rate",
+    "epsilon",
+)  # the stack's to set, not the spec's
+
+
+def register(name):
+    """Enters a scheme in `SCHEMES`, so that a model can ask for it by name.
+
+    The class is registered with Keras too, so that models which use it can be saved.
+
+    Args:
+        name: what `residual=` takes; a Python identifier.
+
+    Returns:
+        A class decorator.
+
+    Raises:
+        ValueError: if the name is no identifier or another class has it.
+
+    Example:
+        ```python
+        @register("half")
+        class Half(Residual):
+            def write(self, state, update, i):
+                return state + 0.5 * update
+        ```
+    """
+    if not (isinstance(name, str) and name.isidentifier()):
+        raise ValueError(
+            f"A scheme's name must be a Python identifier. Received: name={name!r}"
+        )
+
+    def enter(cls):
+        holder = SCHEMES.get(name, cls)
+        # Running a notebook's cell again defines the same class anew: that is allowed.
+        if (holder.__module__, holder.__qualname__) != (
+            cls.__module__,
+            cls.__qualname__,
+        ):
+            raise ValueError(
+                f"The residual scheme {name!r} is already {holder.__name__}; choose "
+                f"another name. Received: {cls.__name__}"
+            )
+        cls = keras.saving.register_keras_serializable("residual_keras")(cls)
+        SCHEMES[name] = cls
+        return cls
+
+    return enter
+
+
+def get(spec, *, num_sublayers, **kwargs):
+    """Makes the scheme that `spec` asks for.
+
+    Args:
+        spec: `"name"` or `"name(option=value)"`, a `Residual`, or the config dict that
+            `keras.saving.serialize_keras_object` makes of one.
+        num_sublayers: n, two for every Transformer block.
+        **kwargs: `rate`, `epsilon`, and `dtype`, `name`, ... of the layer.
+
+    Returns:
+        A `Residual` for n sublayers. An instance is returned as it is.
+
+    Raises:
+        ValueError: if the name or an option is unknown, or an instance was made for
+            another number of sublayers.
+
+    Example:
+        >>> get("pre_ln", num_sublayers=4).num_sublayers
+        4
+    """
+    if isinstance(spec, dict):
+        spec = keras.saving.deserialize_keras_object(spec)
+    if isinstance(spec, Residual):
+        if spec.num_sublayers != num_sublayers:
+            raise ValueError(
+                f"A residual scheme serves the stack it was made for, here of "
+                f"{num_sublayers} sublayers. Received: {spec.name} with "
+                f"num_sublayers={spec.num_sublayers}"
+            )
+        return spec
+    name, options = parse(spec)
+    if name not in SCHEMES:
+        raise ValueError(f"No residual scheme {name!r}. {nearest(name, SCHEMES)}")
+    known = scheme_options(name)
+    for option in options:
+        if option not in known:
+            raise ValueError(
+                f"The residual scheme {name!r} has no option {option!r}. "
+                + (nearest(option, known) if known else "It has none.")
+            )
+    return SCHEMES[name](num_sublayers=num_sublayers, **options, **kwargs)
+
+
+def scheme_options(name):
+    """The options of a registered scheme, by name, with their default values.
+
+    Args:
+        name: a key of `SCHEMES`.
+
+    Returns:
+        A dict from option to default.
+    """
+    parameters = inspect.signature(SCHEMES[name].__init__).parameters.values()
+    return {
+        p.name: p.default
+        for p in parameters
+        if p.name not in ("self", *STACK_OPTIONS) and p.kind is not p.VAR_KEYWORD
+    }
+
+
+class Residual(keras.layers.Layer):
+    """How a stack of sublayers carries its representation from one to the next.
+
+    A scheme is four verbs over a state S that only the scheme looks into. With
+    sublayers f_0 .. f_{n-1}, and x and y of shape (batch, time, embed_dim):
+
+        S = start(x)
+        S = write(S, f_i(read(S, i)), i)    for i = 0 .. n-1
+        y = finish(S)
+
+    `read` is pure and, like `finish`, returns a tensor shaped like x. Sublayers with an
+    even index are attention, those with an odd one feed-forward. A scheme makes its
+    weights in `build`, whose `input_shape` is the shape of x.
+
+    This base class is the plain residual x + f(x) of He et al. 2016
+    (arXiv:1512.03385), whose state is x itself.
+
+    Args:
+        num_sublayers: n, two for every Transformer block.
+        rate: share of each update that is dropped in training; the stack sets it.
+        epsilon: of the scheme's own norms; the stack sets it.
+        **kwargs: of `keras.layers.Layer`.
+
+    Raises:
+        ValueError: if `num_sublayers` is not a positive number.
+    """
+
+    final_norm = False  # does a stack need a norm after `finish`? The stack owns it.
+
+    def __init__(self, num_sublayers, rate=0.0, epsilon=1e-6, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(num_sublayers, int) or num_sublayers < 1:
+            raise ValueError(
+                "num_sublayers must be a positive number. "
+                f"Received: num_sublayers={num_sublayers!r}"
+            )
+        self.num_sublayers = num_sublayers
+        self.epsilon = epsilon
+        self.dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)
+
+    def start(self, x):
+        """The state before the first sublayer."""
+        return x
+
+    def read(self, state, i):
+        """The input of sublayer i, (batch, time, embed_dim)."""
+        return state
+
+    def write(self, state, update, i):
+        """The state after sublayer i gave `update`."""
+        return state + update
+
+    def finish(self, state):
+        """What the stack returns, (batch, time, embed_dim)."""
+        return state
+
+    def drop(self, update):
+        """What the sublayer's output undergoes before `write`: dropout.
+
+        A scheme whose source drops elsewhere returns `update` and calls `self.dropout`
+        there, so that dropout always falls once.
+        """
+        return self.dropout(update)
+
+    def init_gain(self, i, weight):
+        """What multiplies the initial value of a kernel of sublayer i.
+
+        Args:
+            i: the sublayer's index.
+            weight: one of query, key, value, output, ff_in, ff_out.
+
+        Returns:
+            A float.
+        """
+        return 1.0
+
+    def sublayer_options(self, i):
+        """Constructor arguments that the scheme asks of sublayer i, as a dict."""
+        return {}
+
+    @property
+    def decayed(self):
+        """The scheme's matrices that weight decay applies to; all else is spared."""
+        return []
+
+    def add_norms(self, count, input_shape):
+        """`count` built norms over the last axis."""
+        norms = []
+        for i in range(count):
+            norm = keras.layers.LayerNormalization(
+                epsilon=self.epsilon, dtype=self.dtype_policy, name=f"norm_{i}"
+            )
+            norm.build(input_shape)
+            norms.append(norm)
+        return norms

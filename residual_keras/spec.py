@@ -1,0 +1,52 @@
+"""Names that carry their options: "name" or "name(option=value)"."""
+
+import ast
+import difflib
+
+
+def parse(spec):
+    """Splits a spec into its name and a dict of options.
+
+    The values are Python literals, parsed and never evaluated, so no code runs.
+
+    Args:
+        spec: a string such as `"pre_ln"` or `"attention_residual(dropout=0.1)"`.
+
+    Returns:
+        `(name, options)`.
+
+    Raises:
+        ValueError: if `spec` is not a string of that form.
+
+    Example:
+        >>> parse("reviews(depth=3)")
+        ('reviews', {'depth': 3})
+    """
+    try:
+        node = ast.parse(spec.strip(), mode="eval").body
+        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+        names = [keyword.arg for keyword in call.keywords]
+        if not isinstance(call.func, ast.Name) or call.args or None in names:
+            raise ValueError
+        return call.func.id, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    except (AttributeError, SyntaxError, TypeError, ValueError, RecursionError):
+        raise ValueError(
+            "Write a spec as name or name(option=value), with literal values. "
+            f"Received: {spec!r}"
+        ) from None
+
+
+def nearest(name, known):
+    """A sentence that names what is known, the nearest first.
+
+    Args:
+        name: the string that was not found.
+        known: the strings that could have been meant.
+
+    Returns:
+        Such as `"Did you mean 'pre_ln'? Known: none, post_ln, pre_ln."`.
+    """
+    known = sorted(known)
+    close = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Known: {', '.join(known)}."

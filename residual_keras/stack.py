@@ -1,0 +1,97 @@
+"""From a tensor to the stream, past the sublayers, and back to a tensor."""
+
+import keras
+
+from .attention import attention_bias
+
+
+class Stack(keras.layers.Layer):
+    """What a block by itself and a stack of blocks share: from the input to `finish`.
+
+    A subclass sets `residual`, and `norm` where the stack ends with one, and says in
+    `carry` how the state passes its sublayers.
+    """
+
+    num_layers = 1
+    norm = None
+
+    def __init__(self, embed_dim, num_heads, key_dim, causal, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        if embed_dim < 1 or num_heads < 1:
+            raise ValueError(
+                "embed_dim and num_heads must be positive. "
+                f"Received: embed_dim={embed_dim}, num_heads={num_heads}"
+            )
+        if key_dim is None and embed_dim % num_heads:
+            raise ValueError(
+                "num_heads must divide embed_dim, or key_dim be given. "
+                f"Received: embed_dim={embed_dim}, num_heads={num_heads}"
+            )
+        self.embed_dim = embed_dim
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.causal = causal
+
+    def carry(self, state, bias, training):
+        """The state after all sublayers, and a list of each block's scores."""
+        raise NotImplementedError
+
+    def build_projection(self, input_shape):
+        """Builds what brings x to embed_dim, if need be; returns the stream's shape."""
+        stream_shape = (*input_shape[:-1], self.embed_dim)
+        self.projection = None
+        if input_shape[-1] != self.embed_dim:
+            self.projection = keras.layers.Dense(
+                self.embed_dim, dtype=self.dtype_policy, name="projection"
+            )
+            self.projection.build(input_shape)
+        return stream_shape
+
+    def call(
+        self,
+        x,
+        mask=None,
+        attention_mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        if self.residual is None:
+            raise ValueError(
+                "A block with residual=None is driven by its stack and cannot be "
+                "called by itself. Name a scheme, such as residual='pre_ln'."
+            )
+        if mask is None:  # Keras fills it in only where x is the lone tensor
+            mask = getattr(x, "_keras_mask", None)
+        bias = attention_bias(x, mask, attention_mask, self.causal)
+        if self.projection is not None:
+            x = self.projection(x)
+        state, scores = self.carry(self.residual.start(x), bias, training)
+        y = self.residual.finish(state)
+        if self.norm is not None:
+            y = self.norm(y)
+        return (y, self.shown(scores)) if return_attention_scores else y
+
+    def shown(self, scores):
+        """The list of scores as the caller gets it."""
+        return scores
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.embed_dim)
+
+    def compute_output_spec(self, x, *args, return_attention_scores=False, **kwargs):
+        y = keras.KerasTensor(self.compute_output_shape(x.shape), self.compute_dtype)
+        if not return_attention_scores:
+            return y
+        batch, time, _ = x.shape
+        shape = (batch, self.num_heads, time, time)
+        scores = [
+            keras.KerasTensor(shape, self.compute_dtype) for _ in range(self.num_layers)
+        ]
+        return y, self.shown(scores)
+
+    @property
+    def spared(self):
+        """What weight decay leaves alone: the scheme's weights but for its matrices."""
+        decayed = {id(weight) for weight in self.residual.decayed}
+        return [w for w in self.residual.trainable_weights if id(w) not in decayed]

@@ -1,0 +1,249 @@
+"""One recipe around `model.fit`: from a data set to a run folder to serve from."""
+
+import time
+
+import keras
+import numpy as np
+
+from . import curves
+from . import data as data_sets
+from .classifier import build_classifier
+from .data import batches
+from .export import export
+from .optimization import SmoothedCrossentropy, schedule
+from .run_folder import RunFolder, save
+from .text import TextVectorizer
+from .text_classifier import TextClassifier
+from .training_state import Interrupted, TrainingState
+
+
+def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds=30.0):
+    """Trains a classifier from raw texts, evaluates it, and exports it.
+
+    The weights of the epoch with the lowest validation loss are kept; the test split is
+    looked at once, at the end. A run that is stopped, by Ctrl-C or a kill, is taken up
+    again at its step.
+
+    Args:
+        recipe: a `Recipe`; None with `resume`, for the run has its own.
+        folder: the path of the run folder; see `RunFolder` for what it will hold.
+        resume: go on with the run that the folder holds.
+        verbose: 1 shows Keras' progress bar, 2 a line an epoch, 0 nothing.
+        tensorboard: also write logs for TensorBoard (its package must be installed).
+        seconds: how often the state is written inside an epoch.
+
+    Returns:
+        What metrics.json says: a dict with status ("finished" or "interrupted"),
+        validation and test loss and accuracy, and what it took.
+
+    Raises:
+        ValueError: if the recipe, the data or the folder cannot be used.
+
+    Example:
+        >>> train(Recipe(epochs=1), "runs/first", verbose=0)["status"]
+        'finished'
+    """
+    folder = RunFolder(folder)
+    if resume:
+        recipe = folder.recipe()
+        if folder.read_metrics().get("status") == "finished":
+            raise ValueError(
+                f"The run in {folder.path} is finished: nothing to resume."
+            )
+    keras.utils.set_random_seed(recipe.seed)
+    data = data_sets.load(recipe.data, **recipe.data_options())
+    model = build(recipe, data)
+    if not resume:
+        folder.create(recipe)
+
+    steps = batches.steps_per_epoch(data.train, recipe.batch_size)
+    compile_for(recipe, model.classifier, total_steps=recipe.epochs * steps)
+    state = TrainingState(folder, steps, seconds)
+    try:
+        with state.heed_signals():
+            fit(recipe, folder, model, data, state, verbose, tensorboard)
+        status = "finished"
+    except Interrupted:
+        status = "interrupted"
+    return finish(recipe, folder, model, data, state, status)
+
+
+def build(recipe, data):
+    """The untrained `TextClassifier` of a recipe, its words learned from `data`."""
+    vectorizer = TextVectorizer(recipe.vocab_size, recipe.max_len, recipe.truncation)
+    vectorizer.adapt(data.train.texts)
+    classifier = build_classifier(
+        vectorizer.vocab_size,
+        len(data.label_names),
+        residual=recipe.residual,
+        num_layers=recipe.num_layers,
+        embed_dim=recipe.embed_dim,
+        num_heads=recipe.num_heads,
+        ff_dim=recipe.ff_dim,
+        max_len=recipe.max_len,
+        rate=recipe.rate,
+        positions=recipe.positions,
+        pooling=recipe.pooling,
+        word_rate=recipe.word_rate,
+        activation=recipe.activation,
+        attention_rate=recipe.attention_rate,
+        ff_rate=recipe.ff_rate,
+        dtype=recipe.precision,
+    )
+    return TextClassifier(classifier, vectorizer, data.label_names)
+
+
+def compile_for(recipe, classifier, total_steps):
+    """Compiles a classifier with the recipe's optimizer and loss."""
+    optimizer = keras.optimizers.AdamW(
+        schedule(
+            recipe.schedule,
+            recipe.learning_rate,
+            warmup_steps=round(recipe.warmup * total_steps),
+            total_steps=total_steps,
+        ),
+        weight_decay=recipe.weight_decay,
+        global_clipnorm=recipe.clipnorm,
+    )
+    smoothing = recipe.label_smoothing
+    loss = SmoothedCrossentropy(smoothing) if smoothing else None
+    classifier.compile(optimizer, loss)
+
+
+def fit(recipe, folder, model, data, state, verbose, tensorboard):
+    """Trains from the state's step on, to the last epoch or the end of patience."""
+    classifier, steps = model.classifier, state.steps_per_epoch
+    step = state.restore(classifier)
+    epoch, done = divmod(step, steps)
+    folder.keep_rows(epoch)
+    validation = batches.evaluation_batches(
+        data.validation, model.vectorizer, recipe.batch_size
+    )
+    training = batches.training_batches(
+        data.train,
+        model.vectorizer,
+        recipe.batch_size,
+        seed=recipe.seed,
+        start_step=step,
+    )
+    callbacks = [
+        EpochSeconds(),
+        keras.callbacks.CSVLogger(folder.history, append=True),
+        state,
+        Patience(folder, recipe.patience),
+    ]
+    if tensorboard:
+        callbacks.append(keras.callbacks.TensorBoard(folder.tensorboard))
+
+    # A run that was stopped inside an epoch first does the rest of it.
+    parts = [(epoch, epoch + 1, steps - done)] if done else []
+    parts += [(epoch + len(parts), recipe.epochs, steps)]
+    iterator = training
+    for first, last, part_steps in parts:
+        if first >= last or patience_is_out(folder.rows(), recipe.patience):
+            break
+        classifier.fit(
+            iterator,
+            initial_epoch=first,
+            epochs=last,
+            steps_per_epoch=part_steps,
+            validation_data=validation,
+            callbacks=callbacks,
+            shuffle=False,  # the batches come shuffled
+            verbose=verbose,
+        )
+        iterator = batches.training_batches(
+            data.train,
+            model.vectorizer,
+            recipe.batch_size,
+            seed=recipe.seed,
+            start_step=last * steps,
+        )
+
+
+def finish(recipe, folder, model, data, state, status):
+    """Writes the model, what it reached, the curves and the export."""
+    classifier = model.classifier
+    if folder.best.exists():
+        classifier.load_weights(folder.best)
+    rows = folder.rows()
+    metrics = {
+        "status": status,
+        "steps": state.step,
+        "epochs": len(rows),
+        "best_epoch": 1 + int(np.argmin([r["val_loss"] for r in rows]))
+        if rows
+        else None,
+        "parameters": classifier.count_params(),
+        "seconds": sum(row["seconds"] for row in rows),
+        "cpu_seconds": sum(row["cpu_seconds"] for row in rows),
+    }
+    if status == "finished":
+        metrics["validation"] = evaluate(model, data.validation, recipe.batch_size)
+        if data.test is not None:
+            metrics["test"] = evaluate(model, data.test, recipe.batch_size)
+    save(folder.model, model.save)
+    export(model, folder.export)
+    if rows:
+        save(folder.curves, lambda path: curves.draw(rows, path))
+    folder.write_metrics(metrics)
+    if status == "finished":
+        folder.clear_state()
+    return metrics
+
+
+def evaluate(model, split, batch_size=64):
+    """A model's loss and accuracy on a split.
+
+    Args:
+        model: a `TextClassifier`.
+        split: a `Split` with the model's label numbers.
+        batch_size: number of texts that are computed at once.
+
+    Returns:
+        A dict with loss (cross-entropy, nats a text), accuracy and texts (how many).
+    """
+    found = batches.evaluation_batches(split, model.vectorizer, batch_size)
+    classifier = model.classifier
+    copy = keras.Model(classifier.inputs, classifier.outputs)  # keep its own compile
+    copy.compile(loss=classifier.default_loss(), metrics=[classifier.accuracy()])
+    result = copy.evaluate(found, verbose=0, return_dict=True)
+    return {
+        "loss": float(result["loss"]),
+        "accuracy": float(result["accuracy"]),
+        "texts": len(split),
+    }
+
+
+def patience_is_out(rows, patience):
+    """Whether the last `patience` epochs all failed to lower the validation loss."""
+    losses = [row["val_loss"] for row in rows]
+    return bool(losses) and len(losses) - 1 - int(np.argmin(losses)) >= patience
+
+
+class Patience(keras.callbacks.Callback):
+    """Stops training when `patience_is_out`.
+
+    It reads history.csv, which outlives a kill; Keras' `EarlyStopping` keeps its count
+    in memory and forgets it when a run is resumed.
+    """
+
+    def __init__(self, folder, patience):
+        super().__init__()
+        self.folder = folder
+        self.patience = patience
+
+    def on_epoch_end(self, epoch, logs=None):
+        if patience_is_out(self.folder.rows(), self.patience):
+            self.model.stop_training = True
+
+
+class EpochSeconds(keras.callbacks.Callback):
+    """Adds each epoch's wall and CPU seconds, validation included, to its logs."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.started = time.perf_counter(), time.process_time()
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs["seconds"] = time.perf_counter() - self.started[0]
+        logs["cpu_seconds"] = time.process_time() - self.started[1]

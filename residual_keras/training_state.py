@@ -1,0 +1,120 @@
+"""So that a run which was stopped goes on at its step: weights, optimizer, place."""
+
+import contextlib
+import math
+import re
+import signal
+import threading
+import time
+
+import keras
+
+from .run_folder import save
+
+
+class Interrupted(Exception):
+    """Training was asked to stop, and its state is on disk."""
+
+
+class TrainingState(keras.callbacks.Callback):
+    """Keeps on disk what a run needs to go on, and the weights of its best epoch.
+
+    Keras' `BackupAndRestore` knows the epoch but not the step, and writes its files in
+    place; a kill while it writes costs the run. Here the step is part of the file's
+    name, and one rename makes it count. The optimizer's variables and the states of
+    all random generators stand in the same file, and a step's batch is a function of
+    its number, so a resumed run ends with the weights of an uninterrupted one.
+
+    Args:
+        folder: the `RunFolder`.
+        steps_per_epoch: number of steps in an epoch.
+        seconds: how often, in seconds, the state is written inside an epoch.
+    """
+
+    def __init__(self, folder, steps_per_epoch, seconds=30.0):
+        super().__init__()
+        self.folder = folder
+        self.steps_per_epoch = steps_per_epoch
+        self.seconds = seconds
+        self.step = 0
+        self.asked_to_stop = False
+        self.written_at = time.monotonic()
+        losses = [row["val_loss"] for row in folder.rows()]
+        self.lowest_loss = min(losses, default=math.inf)
+
+    def restore(self, model):
+        """Puts the newest state into a compiled model; returns its step, 0 if none."""
+        files = self._files()
+        if files:
+            self.step, path = files[-1]
+            model.optimizer.build(model.trainable_variables)
+            try:
+                model.load_weights(path)
+            except (OSError, ValueError) as error:
+                raise ValueError(
+                    f"The run's state {path} does not fit its config.json or is "
+                    f"damaged: {str(error).splitlines()[0]}"
+                ) from None
+        return self.step
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        if self.step % self.steps_per_epoch == 0:
+            return  # the epoch's end comes next, once its row is in history.csv
+        due = time.monotonic() - self.written_at >= self.seconds
+        if due or self.asked_to_stop:
+            self._write()
+        self._stop_if_asked()
+
+    def on_test_batch_end(self, batch, logs=None):
+        # The last step's state would lack its epoch's row: the epoch's last batches
+        # are run again.
+        self._stop_if_asked()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if logs["val_loss"] < self.lowest_loss:
+            self.lowest_loss = logs["val_loss"]
+            save(self.folder.best, self.model.save_weights)
+        self._write()
+        self._stop_if_asked()
+
+    def _stop_if_asked(self):
+        if self.asked_to_stop:
+            raise Interrupted
+
+    def _write(self):
+        older = self._files()
+        path = self.folder.state / f"step-{self.step:09d}.weights.h5"
+        save(path, self.model.save_weights)
+        for _, file in older:
+            if file != path:
+                file.unlink()
+        self.written_at = time.monotonic()
+
+    def _files(self):
+        found = [
+            (int(match[1]), path)
+            for path in self.folder.state.glob("*.weights.h5")
+            if (match := re.fullmatch(r"step-(\d+)\.weights\.h5", path.name))
+        ]
+        return sorted(found)
+
+    @contextlib.contextmanager
+    def heed_signals(self):
+        """Ctrl-C or a polite kill ends the run after its step; a second one at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # Python delivers signals to the main thread only
+            return
+
+        def ask(number, frame):
+            self.asked_to_stop = True
+            for each, handler in former.items():
+                signal.signal(each, handler)
+
+        signals = (signal.SIGINT, signal.SIGTERM)
+        former = {number: signal.signal(number, ask) for number in signals}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
