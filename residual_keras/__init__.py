@@ -1,9 +1,9 @@
 """Every way to carry a Transformer's residual stream, behind one argument.
 
 The names below are imported when they are first used, so that the command line can
-answer without loading TensorFlow. Where Keras is loaded already, the layers are
-registered with it at once: import keras before residual_keras to load a saved model
-with `keras.models.load_model`.
+answer without loading TensorFlow. To read a saved model use `load_model`, or import
+keras before this package: then its classes are registered at once, and
+`keras.models.load_model` knows them.
 """
 
 import importlib
@@ -21,7 +21,7 @@ _HOMES = {
     "WordDropout": "embedding",
     "TransformerBlock": "encoder",
     "TransformerEncoder": "encoder",
-    "export": "export",
+    "export_saved_model": "export",
     "FeedForward": "feed_forward",
     "InverseSquareRoot": "optimization",
     "SmoothedCrossentropy": "optimization",
@@ -37,6 +37,7 @@ _HOMES = {
     "SinusoidalPositions": "positions",
     "Recipe": "recipe",
     "Residual": "residuals",
+    "load_model": "saved",
     "TextVectorizer": "text",
     "TextClassifier": "text_classifier",
 }
@@ -55,5 +56,4 @@ def __dir__():
 
 
 if "keras" in sys.modules:
-    for _home in set(_HOMES.values()):
-        importlib.import_module(f".{_home}", __name__)
+    importlib.import_module(".saved", __name__)

@@ -116,12 +116,16 @@ class SelfAttention(keras.layers.Layer):
         if self.rotary:
             query, key = turn(query), turn(key)
 
+        # In half precision, products of large numbers overflow and a softmax over many
+        # tokens loses them: scores are never below float32.
+        exact = keras.backend.result_type(query.dtype, "float32")
+        query, key = ops.cast(query, exact), ops.cast(key, exact)
         query = query * self.key_dim**-0.5
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
-        # A half-precision softmax over many tokens loses them, so never below float32.
-        scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
         if bias is not None:
-            scores = scores + ops.cast(bias, scores.dtype)
+            # Keras casts a bias as it casts x: in float16 MASKED arrives as -inf, and a
+            # row of those has no softmax.
+            scores = scores + ops.maximum(ops.cast(bias, exact), MASKED)
         weights = ops.cast(softmax(scores), self.compute_dtype)
 
         y = ops.matmul(self.dropout(weights, training=training), value)

@@ -122,7 +122,10 @@ class Classifier(keras.Model):
     a threshold of 0, where a logit changes sides. Several: sparse categorical
     cross-entropy over integer labels. A loss that expects probabilities would train
     badly without a word, so it is refused. An optimizer that decays weights is told to
-    leave `no_decay(model)` alone, here and after loading.
+    leave `no_decay(model)` alone, and under "mixed_float16" the loss is scaled, here
+    and after loading.
+
+    Ragged ids (`tf.RaggedTensor`) are padded first.
 
     Example:
         >>> model = build_classifier(vocab_size=100, num_classes=1)
@@ -147,17 +150,23 @@ class Classifier(keras.Model):
         loss = self.default_loss() if loss is None else loss
         check_loss(loss)
         metrics = ["accuracy"] if metrics is None else metrics
-        metrics = [self.accuracy() if m == "accuracy" else m for m in metrics]
+        metrics = [self.accuracy() if m in ("accuracy", "acc") else m for m in metrics]
         optimizer = keras.optimizers.get(optimizer)
         spare(optimizer, self)
+        if kwargs.get("auto_scale_loss", True) and self.is_half_precise():
+            optimizer = scale_loss(optimizer)
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
-        self.compile_options = {"loss": loss, "metrics": metrics, **kwargs}
+        self.jit_choice = kwargs.get("jit_compile", "auto")
+
+    def is_half_precise(self):
+        """Whether a layer computes in float16, where small gradients vanish."""
+        return any(layer.dtype_policy.name == "mixed_float16" for layer in self.layers)
 
     def get_compile_config(self):
         if not self.compiled:
             return None
-        options = {"optimizer": self.optimizer, **self.compile_options}
-        return {k: keras.saving.serialize_keras_object(v) for k, v in options.items()}
+        # Keras would save what "auto" came to on this machine.
+        return {**super().get_compile_config(), "jit_compile": self.jit_choice}
 
     def compile_from_config(self, config):
         options = {
@@ -165,6 +174,19 @@ class Classifier(keras.Model):
         }
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
+
+    def call(self, inputs, training=None, mask=None):
+        if hasattr(inputs, "to_tensor"):  # ragged
+            inputs = inputs.to_tensor()
+        return super().call(inputs, training=training, mask=mask)
+
+    def compute_loss(
+        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
+    ):
+        return super().compute_loss(x, ranked(y), y_pred, sample_weight, training)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        return super().compute_metrics(x, ranked(y), y_pred, sample_weight)
 
     @property
     def num_classes(self):
@@ -184,14 +206,28 @@ class Classifier(keras.Model):
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")
 
 
+def scale_loss(optimizer):
+    """An optimizer that scales the loss up, and the gradients down again."""
+    scaler = keras.optimizers.LossScaleOptimizer
+    return optimizer if isinstance(optimizer, scaler) else scaler(optimizer)
+
+
+def ranked(labels):
+    """Labels (batch,) where a graph met them as (batch, 1) too and knows no rank."""
+    if getattr(labels.shape, "rank", 1) is None:
+        return keras.ops.reshape(labels, (-1,))
+    return labels
+
+
 def check_loss(loss):
     """Raises ValueError if a loss is known to expect probabilities."""
     resolved = keras.losses.get(loss)
     if isinstance(resolved, keras.losses.Loss):
         expects_logits = resolved.get_config().get("from_logits", True)
     else:  # Keras' own functions take probabilities unless told otherwise
-        expects_logits = not str(getattr(resolved, "__name__", "")).endswith(
-            "crossentropy"
+        name = f"{resolved.__module__}.{getattr(resolved, '__name__', '')}"
+        expects_logits = not (
+            name.startswith("keras.") and name.endswith("crossentropy")
         )
     if not expects_logits:
         raise ValueError(

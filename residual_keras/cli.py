@@ -206,9 +206,9 @@ def predict(args):
 def export(args):
     """Write a trained model as the next version of a SavedModel that takes raw text."""
     folder, model = trained(args.run_dir)
-    from .export import export as write
+    from .export import export_saved_model
 
-    print(write(model, args.to or folder.export))
+    print(export_saved_model(model, args.to or folder.export))
 
 
 def schemes(args):
@@ -232,16 +232,8 @@ def trained(run_dir):
             "`residual-keras train` made."
         )
     with quiet_start():
-        import keras
-
-        from .text_classifier import TextClassifier  # registers what the file names
-    try:
-        model = keras.models.load_model(folder.model, compile=False)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{folder.model} cannot be loaded: {error}") from None
-    if not isinstance(model, TextClassifier):
-        raise ValueError(f"{folder.model} is no TextClassifier but {type(model)}.")
-    return folder, model
+        from .saved import load_model
+    return folder, load_model(folder.model)
 
 
 def stdin_lines():
@@ -306,6 +298,9 @@ def quiet_start():
         os.dup2(kept.fileno(), 2)
         try:
             yield
+            import tensorflow
+
+            tensorflow.config.list_physical_devices()  # looks for a GPU, and says so
         except BaseException:
             kept.seek(0)
             os.write(stderr, kept.read())

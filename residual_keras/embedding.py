@@ -84,11 +84,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.place.build((*input_shape, self.embed_dim))
 
     def call(self, ids):
-        if not keras.backend.is_int_dtype(ids.dtype):
-            raise ValueError(
-                f"Token ids must be integers. Received: dtype={ids.dtype}. Half "
-                "precision cannot even hold 2049, so cast them before."
-            )
+        self.check_integers(ids)
         known = ops.logical_and(ids >= 0, ids < self.vocab_size)
         return self.place(self.tokens(ops.where(known, ids, UNKNOWN_ID)))
 
@@ -96,7 +92,23 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         return ops.not_equal(ids, PADDING_ID)
 
     def compute_output_spec(self, ids):
-        return keras.KerasTensor((*ids.shape, self.embed_dim), self.compute_dtype)
+        self.check_integers(ids)
+        shape = self.place.compute_output_shape((*ids.shape, self.embed_dim))
+        return keras.KerasTensor(shape, self.compute_dtype)
+
+    def check_integers(self, ids):
+        """Raises ValueError if ids are of another type."""
+        if not keras.backend.is_int_dtype(ids.dtype):
+            raise ValueError(
+                f"Token ids must be integers. Received: dtype={ids.dtype}. Half "
+                "precision cannot even hold 2049, so cast them before, and say "
+                'keras.Input((None,), dtype="int32").'
+            )
+
+    @property
+    def longest(self):
+        """The number of tokens that a text may have, or None where it is all one."""
+        return getattr(self.place, "max_len", None)
 
     @property
     def spared(self):

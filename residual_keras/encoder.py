@@ -95,6 +95,10 @@ class TransformerBlock(Stack):
         **kwargs,
     ):
         super().__init__(embed_dim, num_heads, key_dim, causal, **kwargs)
+        rates = {"rate": rate, "attention_rate": attention_rate, "ff_rate": ff_rate}
+        for name, value in rates.items():
+            if not 0 <= value <= 1:
+                raise ValueError(f"{name} must be in [0, 1]. Received: {name}={value}")
         self.rate = rate
         self.epsilon = epsilon
         self.kernel_initializer = independent(kernel_initializer)
@@ -117,7 +121,7 @@ class TransformerBlock(Stack):
         }
         self.attention = SelfAttention(
             num_heads,
-            key_dim or embed_dim // num_heads,
+            embed_dim // num_heads if key_dim is None else key_dim,
             attention_rate,
             rotary=rotary,
             name="attention",
@@ -346,5 +350,7 @@ def asked_of_block(residual, i):
 def plain(residual):
     """A scheme as it stands in a config: its spec, or the config of an instance."""
     if isinstance(residual, residuals.Residual):
-        return keras.saving.serialize_keras_object(residual)
+        config = keras.saving.serialize_keras_object(residual)
+        config.pop("build_config", None)  # its stack builds it
+        return config
     return residual

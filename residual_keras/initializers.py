@@ -21,6 +21,8 @@ def independent(initializer):
         False
     """
     initializer = keras.initializers.get(initializer)
+    if not isinstance(initializer, keras.initializers.Initializer):
+        return initializer  # a function, whose draws are its own affair
     config = initializer.get_config()
     if "seed" not in config or isinstance(
         getattr(initializer, "seed", None), keras.random.SeedGenerator

@@ -52,6 +52,7 @@ def spare(optimizer, model):
             as it is.
         model: the built model that it will train.
     """
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of a loss scaler
     if getattr(optimizer, "weight_decay", None) and not optimizer.built:
         optimizer.exclude_from_weight_decay(var_list=no_decay(model))
 
@@ -151,6 +152,9 @@ class SmoothedCrossentropy(keras.losses.Loss):
         smoothing: s, in [0, 1).
         **kwargs: of `keras.losses.Loss`.
 
+    Raises:
+        ValueError: if `smoothing` is out of range, or a model has a single logit.
+
     Example:
         >>> loss = SmoothedCrossentropy(0.0)
         >>> round(float(loss(keras.ops.array([1]), keras.ops.array([[0.0, 0.0]]))), 3)
@@ -166,6 +170,12 @@ class SmoothedCrossentropy(keras.losses.Loss):
         self.smoothing = smoothing
 
     def call(self, y_true, y_pred):
+        if y_pred.shape[-1] == 1:
+            raise ValueError(
+                "Smoothing needs one logit for each class, two or more. "
+                f"Received: y_pred.shape={tuple(y_pred.shape)}. Use "
+                "BinaryCrossentropy(from_logits=True, label_smoothing=s)."
+            )
         labels = ops.cast(ops.reshape(y_true, (-1,)), "int32")
         one_hot = ops.one_hot(labels, y_pred.shape[-1], dtype=y_pred.dtype)
         return keras.losses.categorical_crossentropy(

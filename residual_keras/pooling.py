@@ -110,10 +110,13 @@ class AttentionPooling(Pooling):
         self.score.build(input_shape)
 
     def pool(self, x, mask):
-        scores = self.score(self.hidden(x)) + ops.where(mask, 0.0, MASKED)
+        scores = self.score(self.hidden(x))
+        # A half-precision softmax over many tokens loses them, so never below float32.
+        scores = ops.cast(scores, keras.backend.result_type(scores.dtype, "float32"))
+        scores = ops.where(mask, scores, ops.full_like(scores, MASKED))
         weights = softmax(ops.transpose(scores, (0, 2, 1)))  # (batch, 1, time)
         real = ops.cast(ops.transpose(mask, (0, 2, 1)), weights.dtype)
-        return ops.squeeze(ops.matmul(weights * real, x), 1)
+        return ops.squeeze(ops.matmul(ops.cast(weights * real, x.dtype), x), 1)
 
 
 POOLINGS = {
@@ -128,10 +131,14 @@ POOLINGS = {
 def masked_mean(x, mask):
     """(batch, width): the mean of x where mask is True."""
     real = ops.cast(mask, x.dtype)
-    return ops.sum(x * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1)
+    # Divided first: the sum over a long text can be too large for half precision.
+    share = real / ops.maximum(ops.sum(real, axis=1, keepdims=True), 1)
+    return ops.sum(x * share, axis=1)
 
 
 def masked_max(x, mask):
     """(batch, width): the largest x where mask is True."""
-    largest = ops.max(ops.where(mask, x, ops.full_like(x, -3e4)), axis=1)
+    least = float("-inf")
+    real = ops.where(mask, x, ops.full_like(x, least))
+    largest = ops.max(real, axis=1, initial=least)  # also where no text has a token
     return ops.where(ops.any(mask, axis=1), largest, ops.zeros_like(largest))

@@ -22,7 +22,8 @@ class LearnedPositions(keras.layers.Layer):
 
     Raises:
         ValueError: if a sequence is longer than `max_len`. Where a graph learns the
-            length only as it runs, TensorFlow raises on the look-up instead.
+            length only as it runs, TensorFlow raises InvalidArgumentError instead,
+            which names both lengths too.
 
     Example:
         >>> LearnedPositions(max_len=5)(keras.ops.ones((1, 3, 8))).shape
@@ -44,17 +45,23 @@ class LearnedPositions(keras.layers.Layer):
         )
 
     def call(self, x):
-        length = x.shape[1]
+        self.check_length(x.shape[1])
+        # A slice beyond the table is an error on every device, under XLA too; a look-up
+        # would give zeros on a GPU and repeat the last row under XLA.
+        return x + ops.slice(self.table, (0, 0), ops.shape(x)[1:])
+
+    def compute_output_shape(self, input_shape):
+        self.check_length(input_shape[1])
+        return input_shape
+
+    def check_length(self, length):
+        """Raises ValueError if a length is known and above `max_len`."""
         if length is not None and length > self.max_len:
             raise ValueError(
                 f"A sequence may have at most max_len={self.max_len} tokens with "
                 f"learned positions. Received: a length of {length}. Truncate the "
                 "texts, raise max_len, or use other positions."
             )
-        return x + ops.take(self.table, ops.arange(ops.shape(x)[1]), axis=0)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
 
     @property
     def spared(self):

@@ -53,7 +53,9 @@ class Recipe:
     attention_rate: float = _option(0.0, "dropout on the attention weights")
     ff_rate: float = _option(0.0, "dropout inside the feed-forward nets")
 
-    epochs: int = _option(4, "times through the training rows at most")
+    epochs: int | None = _option(
+        None, "times through the rows at most (as many as make 100,000 texts, 3 to 20)"
+    )
     batch_size: int = _option(64, "texts in a step")
     learning_rate: float = _option(1e-3, "at its peak")
     schedule: str = _option("cosine", "cosine, inverse_sqrt or constant")
@@ -68,10 +70,9 @@ class Recipe:
     def __post_init__(self):
         positive = ("epochs", "batch_size", "patience", "learning_rate", "clipnorm")
         for name in positive:
-            if not getattr(self, name) > 0:
-                raise ValueError(
-                    f"{name} must be positive. Received: {name}={getattr(self, name)}"
-                )
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive. Received: {name}={value}")
         if not 0 <= self.warmup < 1:
             raise ValueError(
                 f"warmup must be a share in [0, 1). Received: warmup={self.warmup}"
@@ -86,6 +87,10 @@ class Recipe:
                 "Seeds must not be negative. "
                 f"Received: seed={self.seed}, data_seed={self.data_seed}"
             )
+
+    def epochs_for(self, rows):
+        """The number of epochs over so many training rows, at most."""
+        return self.epochs or min(20, max(3, round(100_000 / rows)))
 
     def data_options(self):
         """The keyword arguments of `data.load` that the recipe sets."""

@@ -23,13 +23,15 @@ def parse(spec):
         ('reviews', {'depth': 3})
     """
     try:
-        node = ast.parse(spec.strip(), mode="eval").body
+        node = ast.parse(str.strip(spec), mode="eval").body
         call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-        names = [keyword.arg for keyword in call.keywords]
-        if not isinstance(call.func, ast.Name) or call.args or None in names:
+        options = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+        named_once = len(options) == len(call.keywords) and None not in options
+        if not isinstance(call.func, ast.Name) or call.args or not named_once:
             raise ValueError
-        return call.func.id, {k.arg: ast.literal_eval(k.value) for k in call.keywords}
-    except (AttributeError, SyntaxError, TypeError, ValueError, RecursionError):
+        return call.func.id, options
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        # The last two are Python's answer to a text that is nested too deeply.
         raise ValueError(
             "Write a spec as name or name(option=value), with literal values. "
             f"Received: {spec!r}"

@@ -39,6 +39,12 @@ class Stack(keras.layers.Layer):
 
     def build_projection(self, input_shape):
         """Builds what brings x to embed_dim, if need be; returns the stream's shape."""
+        if len(input_shape) != 3 or input_shape[-1] is None:
+            raise ValueError(
+                "The input must have shape (batch, time, width), its width known. "
+                f"Received: shape={tuple(input_shape)}. Token ids go through an "
+                "embedding first."
+            )
         stream_shape = (*input_shape[:-1], self.embed_dim)
         self.projection = None
         if input_shape[-1] != self.embed_dim:

@@ -9,7 +9,7 @@ from . import curves
 from . import data as data_sets
 from .classifier import build_classifier
 from .data import batches
-from .export import export
+from .export import export_saved_model
 from .optimization import SmoothedCrossentropy, schedule
 from .run_folder import RunFolder, save
 from .text import TextVectorizer
@@ -53,11 +53,12 @@ def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds
     keras.utils.set_random_seed(recipe.seed)
     data = data_sets.load(recipe.data, **recipe.data_options())
     model = build(recipe, data)
-    if not resume:
-        folder.create(recipe)
-
     steps = batches.steps_per_epoch(data.train, recipe.batch_size)
-    compile_for(recipe, model.classifier, total_steps=recipe.epochs * steps)
+    epochs = recipe.epochs_for(len(data.train))
+    compile_for(recipe, model.classifier, total_steps=epochs * steps)
+    if not resume:
+        folder.create(recipe)  # only now: what is wrong with the recipe was told above
+
     state = TrainingState(folder, steps, seconds)
     try:
         with state.heed_signals():
@@ -112,53 +113,42 @@ def compile_for(recipe, classifier, total_steps):
 
 def fit(recipe, folder, model, data, state, verbose, tensorboard):
     """Trains from the state's step on, to the last epoch or the end of patience."""
-    classifier, steps = model.classifier, state.steps_per_epoch
-    step = state.restore(classifier)
+    steps, size = state.steps_per_epoch, recipe.batch_size
+    step = state.restore(model.classifier)
     epoch, done = divmod(step, steps)
     folder.keep_rows(epoch)
-    validation = batches.evaluation_batches(
-        data.validation, model.vectorizer, recipe.batch_size
-    )
-    training = batches.training_batches(
-        data.train,
-        model.vectorizer,
-        recipe.batch_size,
-        seed=recipe.seed,
-        start_step=step,
-    )
-    callbacks = [
-        EpochSeconds(),
-        keras.callbacks.CSVLogger(folder.history, append=True),
-        state,
-        Patience(folder, recipe.patience),
-    ]
+    history = keras.callbacks.CSVLogger(folder.history, append=True)
+    patience = Patience(folder, recipe.patience)
+    callbacks = [EpochSeconds(), history, state, patience]
     if tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(folder.tensorboard))
+    validation = batches.evaluation_batches(data.validation, model.vectorizer, size)
 
-    # A run that was stopped inside an epoch first does the rest of it.
-    parts = [(epoch, epoch + 1, steps - done)] if done else []
-    parts += [(epoch + len(parts), recipe.epochs, steps)]
-    iterator = training
-    for first, last, part_steps in parts:
+    def run(first, last, steps):
         if first >= last or patience_is_out(folder.rows(), recipe.patience):
-            break
-        classifier.fit(
-            iterator,
-            initial_epoch=first,
-            epochs=last,
-            steps_per_epoch=part_steps,
-            validation_data=validation,
-            callbacks=callbacks,
-            shuffle=False,  # the batches come shuffled
-            verbose=verbose,
+            return
+        training = batches.training_batches(
+            data.train, model.vectorizer, size, seed=recipe.seed, start_step=state.step
         )
-        iterator = batches.training_batches(
-            data.train,
-            model.vectorizer,
-            recipe.batch_size,
-            seed=recipe.seed,
-            start_step=last * steps,
-        )
+        try:
+            model.classifier.fit(
+                training,
+                initial_epoch=first,
+                epochs=last,
+                steps_per_epoch=steps,
+                validation_data=validation,
+                callbacks=callbacks,
+                shuffle=False,  # the batches come shuffled
+                verbose=verbose,
+            )
+        except Interrupted:
+            history.on_train_end()  # closes its file, which Keras leaves open here
+            raise
+
+    if done:  # a run that was stopped inside an epoch first does the rest of it
+        run(epoch, epoch + 1, steps - done)
+        epoch += 1
+    run(epoch, recipe.epochs_for(len(data.train)), steps)
 
 
 def finish(recipe, folder, model, data, state, status):
@@ -183,7 +173,7 @@ def finish(recipe, folder, model, data, state, status):
         if data.test is not None:
             metrics["test"] = evaluate(model, data.test, recipe.batch_size)
     save(folder.model, model.save)
-    export(model, folder.export)
+    export_saved_model(model, folder.export)
     if rows:
         save(folder.curves, lambda path: curves.draw(rows, path))
     folder.write_metrics(metrics)

@@ -6,8 +6,10 @@ import re
 import signal
 import threading
 import time
+import zipfile
 
 import keras
+import numpy as np
 
 from .run_folder import save
 
@@ -19,11 +21,11 @@ class Interrupted(Exception):
 class TrainingState(keras.callbacks.Callback):
     """Keeps on disk what a run needs to go on, and the weights of its best epoch.
 
-    Keras' `BackupAndRestore` knows the epoch but not the step, and writes its files in
-    place; a kill while it writes costs the run. Here the step is part of the file's
-    name, and one rename makes it count. The optimizer's variables and the states of
-    all random generators stand in the same file, and a step's batch is a function of
-    its number, so a resumed run ends with the weights of an uninterrupted one.
+    Keras' `BackupAndRestore` knows the epoch but not the step, leaves out the states of
+    the random generators, and writes its files in place, so that a kill while it writes
+    costs the run. Here one file holds all of it, with the step in its name, and one
+    rename makes it count. A step's batch is a function of its number; so a resumed run
+    ends with the weights of an uninterrupted one.
 
     Args:
         folder: the `RunFolder`.
@@ -47,13 +49,16 @@ class TrainingState(keras.callbacks.Callback):
         files = self._files()
         if files:
             self.step, path = files[-1]
-            model.optimizer.build(model.trainable_variables)
+            variables = _variables(model)
             try:
-                model.load_weights(path)
-            except (OSError, ValueError) as error:
+                with np.load(path, allow_pickle=False) as stored:
+                    values = [stored[name] for name in stored]
+                for variable, value in zip(variables, values, strict=True):
+                    variable.assign(value)
+            except (OSError, ValueError, zipfile.BadZipFile) as error:
                 raise ValueError(
-                    f"The run's state {path} does not fit its config.json or is "
-                    f"damaged: {str(error).splitlines()[0]}"
+                    f"The run's state {path} is damaged, or does not fit its "
+                    f"config.json: {str(error).splitlines()[0]}"
                 ) from None
         return self.step
 
@@ -84,8 +89,9 @@ class TrainingState(keras.callbacks.Callback):
 
     def _write(self):
         older = self._files()
-        path = self.folder.state / f"step-{self.step:09d}.weights.h5"
-        save(path, self.model.save_weights)
+        path = self.folder.state / f"step-{self.step:09d}.npz"
+        values = [variable.numpy() for variable in _variables(self.model)]
+        save(path, lambda beside: np.savez(beside, *values))
         for _, file in older:
             if file != path:
                 file.unlink()
@@ -94,8 +100,8 @@ class TrainingState(keras.callbacks.Callback):
     def _files(self):
         found = [
             (int(match[1]), path)
-            for path in self.folder.state.glob("*.weights.h5")
-            if (match := re.fullmatch(r"step-(\d+)\.weights\.h5", path.name))
+            for path in self.folder.state.glob("*.npz")
+            if (match := re.fullmatch(r"step-(\d+)\.npz", path.name))
         ]
         return sorted(found)
 
@@ -118,3 +124,13 @@ class TrainingState(keras.callbacks.Callback):
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
+
+
+def _variables(model):
+    """All that changes in training: weights, random generators, the optimizer."""
+    model.optimizer.build(model.trainable_variables)
+    return [
+        *model.trainable_variables,
+        *model.non_trainable_variables,
+        *model.optimizer.variables,
+    ]

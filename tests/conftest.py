@@ -17,3 +17,29 @@ def seeded():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture(scope="session")
+def tiny_recipe():
+    """The options of a run of seconds, with every kind of dropout in it."""
+    return {
+        "data": "reviews(depth=1, train_size=200, validation_size=48, test_size=40)",
+        "num_layers": 1,
+        "embed_dim": 8,
+        "num_heads": 2,
+        "batch_size": 16,  # 13 steps an epoch, the last one short
+        "epochs": 3,
+        "word_rate": 0.2,
+        "attention_rate": 0.1,
+        "patience": 9,
+    }
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory, tiny_recipe):
+    """The folder and the metrics of a run that nobody stopped; to read, not to write."""
+    from residual_keras import Recipe
+    from residual_keras.train import train
+
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    return folder, train(Recipe(**tiny_recipe), folder, verbose=0)

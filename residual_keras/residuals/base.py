@@ -1,6 +1,7 @@
 """The contract that every residual scheme keeps, and the table of their names."""
 
 import inspect
+import keyword
 
 import keras
 
@@ -36,7 +37,7 @@ def register(name):
                 return state + 0.5 * update
         ```
     """
-    if not (isinstance(name, str) and name.isidentifier()):
+    if not (isinstance(name, str) and name.isidentifier()) or keyword.iskeyword(name):
         raise ValueError(
             f"A scheme's name must be a Python identifier. Received: name={name!r}"
         )
@@ -52,7 +53,8 @@ def register(name):
                 f"The residual scheme {name!r} is already {holder.__name__}; choose "
                 f"another name. Received: {cls.__name__}"
             )
-        cls = keras.saving.register_keras_serializable("residual_keras")(cls)
+        # By the scheme's name, which is its own: two classes may be called alike.
+        cls = keras.saving.register_keras_serializable("residual_keras", name)(cls)
         SCHEMES[name] = cls
         return cls
 
@@ -80,7 +82,14 @@ def get(spec, *, num_sublayers, **kwargs):
         4
     """
     if isinstance(spec, dict):
-        spec = keras.saving.deserialize_keras_object(spec)
+        try:
+            spec = keras.saving.deserialize_keras_object(spec)
+        except TypeError as error:  # Keras' word for what it cannot make
+            raise ValueError(
+                "The config of a residual scheme must name a class that was entered "
+                "with `residuals.register`, and the arguments of its constructor. "
+                f"Received: {spec!r}"
+            ) from error
     if isinstance(spec, Residual):
         if spec.num_sublayers != num_sublayers:
             raise ValueError(
@@ -143,7 +152,7 @@ class Residual(keras.layers.Layer):
         **kwargs: of `keras.layers.Layer`.
 
     Raises:
-        ValueError: if `num_sublayers` is not a positive number.
+        ValueError: if `num_sublayers` or `epsilon` is not a positive number.
     """
 
     final_norm = False  # does a stack need a norm after `finish`? The stack owns it.
@@ -155,6 +164,8 @@ class Residual(keras.layers.Layer):
                 "num_sublayers must be a positive number. "
                 f"Received: num_sublayers={num_sublayers!r}"
             )
+        if epsilon <= 0:
+            raise ValueError(f"epsilon must be positive. Received: epsilon={epsilon}")
         self.num_sublayers = num_sublayers
         self.epsilon = epsilon
         self.dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)

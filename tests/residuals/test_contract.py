@@ -1,0 +1,371 @@
+"""What every registered scheme owes its users: saving, masks, precision, training.
+
+A new scheme is tested by being registered. The tables of exceptions below name, for a
+scheme that is rightly different, how and why.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from residual_keras import (
+    TransformerEncoder,
+    build_classifier,
+    no_decay,
+    residuals,
+    schedule,
+)
+
+WIDTH, TIME = 6, 5
+VOCAB, CLASSES = 23, 3
+
+# Matrices of a scheme that weight decay applies to; all its other weights are spared.
+DECAYED = {
+    "attention_residual": [
+        f"encoder/residual/{matrix}_{i}/kernel"
+        for matrix in ("project", "fuse")
+        for i in range(4)
+    ]
+}
+
+# Weights that a loss cannot reach, and why: none so far.
+UNREACHED = {}
+
+# Schemes that cannot learn 64 sequences by heart at depth 2, and how far they come.
+FORGETFUL = {}
+
+USERS_SCHEME = """
+@residuals.register("users_own")
+class UsersOwn(residuals.Residual):
+    def __init__(self, num_sublayers, share=0.5, **kwargs):
+        super().__init__(num_sublayers, **kwargs)
+        self.share = share
+
+    def build(self, input_shape):
+        self.scales = self.add_weight((self.num_sublayers,), "ones", name="scales")
+
+    def write(self, state, update, i):
+        return state + self.share * self.scales[i] * update
+"""
+
+# Another process, which knows only what it imports and the user's own scheme.
+READER = f"""
+import pathlib, sys
+import keras
+import numpy as np
+import residual_keras
+from residual_keras import residuals
+{USERS_SCHEME}
+folder = pathlib.Path(sys.argv[1])
+x = np.load(folder / "x.npy")
+for path in folder.glob("*.keras"):
+    y = keras.models.load_model(path)(x)
+    np.save(path.with_suffix(".loaded.npy"), keras.ops.convert_to_numpy(y))
+"""
+
+
+def encoder(residual, **options):
+    options = {"rate": 0.0, **options}
+    layer = TransformerEncoder(2, WIDTH, 2, ff_dim=7, residual=residual, **options)
+    layer.build((None, None, WIDTH))
+    return layer
+
+
+def classifier(residual, **options):
+    options = {"embed_dim": WIDTH, "ff_dim": 7, "rate": 0.0, **options}
+    return build_classifier(
+        VOCAB, CLASSES, residual=residual, num_heads=2, max_len=11, **options
+    )
+
+
+def shaken(layer, rng):
+    """The layer with no weight as it started, so that losing one is seen."""
+    for weight in layer.trainable_weights:
+        weight.assign(weight + 0.1 * rng.normal(size=weight.shape))
+    return layer
+
+
+def stream(rng, *shape):
+    return rng.normal(size=shape or (2, TIME, WIDTH)).astype("float32")
+
+
+def numpy(y):
+    return ops.convert_to_numpy(y)
+
+
+def paths(weights):
+    return {weight.path for weight in weights}
+
+
+def texts(rng, count=7, time=TIME):
+    ids = rng.integers(2, VOCAB, (count, time)).astype("int32")
+    return ids, rng.integers(0, CLASSES, count)
+
+
+# Weights and configs
+
+
+def test_all_weights_exist_before_the_first_call(spec, rng):
+    layer = encoder(spec, rate=0.1)
+    before = [variable.path for variable in layer.variables]
+    layer(stream(rng), training=True)
+    assert [variable.path for variable in layer.variables] == before
+    assert len(set(before)) == len(before)
+
+
+def test_config_round_trip(spec):
+    layer = encoder(spec, rate=0.3, epsilon=1e-3, causal=True, dtype="mixed_bfloat16")
+    config = json.loads(json.dumps(layer.get_config()))
+    clone = TransformerEncoder.from_config(config)
+    clone.build((None, None, WIDTH))
+    assert clone.get_config() == layer.get_config()
+    assert [v.path for v in clone.weights] == [v.path for v in layer.weights]
+    assert clone.residual.dropout.rate == 0.3
+    assert clone.residual.epsilon == 1e-3
+
+
+def test_a_scheme_by_itself_survives_its_config(spec):
+    scheme = residuals.get(spec, num_sublayers=4, rate=0.3, epsilon=1e-3, name="mine")
+    config = json.loads(json.dumps(keras.saving.serialize_keras_object(scheme)))
+    clone = residuals.get(config, num_sublayers=4)
+    assert type(clone) is type(scheme)
+    assert clone.get_config() == scheme.get_config()
+    assert (clone.name, clone.dropout.rate, clone.epsilon) == ("mine", 0.3, 1e-3)
+
+
+def test_weights_file_of_models_that_were_never_called(spec, rng, tmp_path):
+    one, two = (keras.Sequential([encoder(spec)]) for _ in range(2))
+    for model in (one, two):
+        model.build((None, None, WIDTH))
+        shaken(model, rng)
+    one.save_weights(tmp_path / "x.weights.h5")
+    two.load_weights(tmp_path / "x.weights.h5")
+    assert len(one.weights) == len(two.weights) > 16
+    for mine, theirs in zip(one.weights, two.weights, strict=True):
+        np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
+
+
+def test_saved_models_are_the_same_in_a_new_process(specs, rng, tmp_path):
+    exec(USERS_SCHEME, {"residuals": residuals, "__name__": "__main__"})
+    try:
+        specs = [*specs, "users_own(share=0.25)"]
+        x = stream(rng)
+        np.save(tmp_path / "x.npy", x)
+        expected = {}
+        for i, spec in enumerate(specs):
+            inputs = keras.Input((None, WIDTH))
+            model = keras.Model(inputs, shaken(encoder(spec), rng)(inputs))
+            expected[spec] = numpy(model(x))
+            model.save(tmp_path / f"{i}.keras")
+    finally:
+        del residuals.SCHEMES["users_own"]
+
+    subprocess.run(
+        [sys.executable, "-c", READER, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+        capture_output=True,
+    )
+
+    for i, spec in enumerate(specs):
+        loaded = np.load(tmp_path / f"{i}.loaded.npy")
+        np.testing.assert_array_equal(loaded, expected[spec], err_msg=spec)
+
+
+def test_exported_model_gives_the_same(one_of_each_kind, rng, tmp_path):
+    import tensorflow as tf
+
+    inputs = keras.Input((None, WIDTH))
+    model = keras.Model(inputs, shaken(encoder(one_of_each_kind), rng)(inputs))
+    model.export(tmp_path / "exported", verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path / "exported"))
+    for x in (stream(rng), stream(rng, 3, 7, WIDTH)):  # any batch and length
+        np.testing.assert_allclose(numpy(loaded.serve(x)), numpy(model(x)), atol=1e-5)
+
+
+# Calls and masks
+
+
+def test_every_way_to_call_gives_the_same(spec, rng):
+    layer, x = shaken(encoder(spec), rng), stream(rng)
+    inputs = keras.Input((None, WIDTH))
+    model = keras.Model(inputs, layer(inputs))
+    eager = numpy(layer(x))
+    np.testing.assert_array_equal(numpy(model(x)), eager)
+    np.testing.assert_array_equal(numpy(keras.Sequential([layer])(x)), eager)
+    np.testing.assert_allclose(model.predict(x, verbose=0), eager, atol=1e-5)
+
+
+def test_padding_changes_nothing(spec, rng):
+    layer, x = shaken(encoder(spec), rng), stream(rng)
+    alone = numpy(layer(x))
+    padding = 100 * stream(rng, 2, 67, WIDTH)
+    real, pads = np.ones((2, TIME), bool), np.zeros((2, 67), bool)
+
+    mask = np.concatenate([real, pads], axis=1)
+    after = numpy(layer(np.concatenate([x, padding], axis=1), mask=mask))
+    before = numpy(layer(np.concatenate([padding, x], axis=1), mask=mask[:, ::-1]))
+
+    np.testing.assert_allclose(after[:, :TIME], alone, atol=1e-5)
+    np.testing.assert_allclose(before[:, -TIME:], alone, atol=1e-5)
+
+
+def test_mask_is_heeded_and_passed_on(spec, rng):
+    ids = np.array([[2, 3, 0, 0, 0], [0, 0, 0, 0, 0], [4, 5, 6, 7, 8]])
+    embedding = keras.layers.Embedding(11, WIDTH, mask_zero=True)
+    layer = shaken(encoder(spec), rng)
+
+    y = layer(embedding(ids))
+
+    np.testing.assert_array_equal(numpy(y._keras_mask), ids != 0)
+    assert np.isfinite(numpy(y)).all()  # the empty text too
+    np.testing.assert_allclose(
+        numpy(y)[0, :2], numpy(layer(embedding(ids[:1, :2])))[0], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_causal_leaks_nothing(spec, training, rng):
+    dropped = 0.2 if training else 0.0
+    rates = {"rate": dropped, "attention_rate": dropped, "ff_rate": dropped}
+    layer, x = shaken(encoder(spec, causal=True, **rates), rng), stream(rng)
+    seeds = [(v, v.numpy()) for v in layer.non_trainable_variables]
+    assert bool(seeds) == training
+
+    def call(x):
+        for variable, value in seeds:  # the same tokens are dropped
+            variable.assign(value)
+        return numpy(layer(x, training=training))
+
+    y = call(x)
+    for t in range(TIME - 1):
+        other = x.copy()
+        other[:, t + 1 :] = stream(rng)[:, t + 1 :]
+        changed = call(other)
+        np.testing.assert_allclose(changed[:, : t + 1], y[:, : t + 1], atol=1e-6)
+        assert np.abs(changed[:, t + 1 :] - y[:, t + 1 :]).max() > 1e-3
+
+
+def test_dropout_falls_once_on_each_update(spec, rng, monkeypatch):
+    layer = encoder(spec, rate=0.5)
+    calls = []
+
+    def record(x, training):
+        calls.append((tuple(x.shape), training))
+        return x
+
+    monkeypatch.setattr(layer.residual.dropout, "call", record)
+    layer(stream(rng), training=True)
+    assert calls == [((2, TIME, WIDTH), True)] * 4
+
+
+# Precision
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_mixed_precision(spec, policy, rng, tmp_path):
+    single = shaken(encoder(spec), rng)
+    half = encoder(spec, dtype=policy)
+    half.set_weights(single.get_weights())
+    x = stream(rng, 3, 67, WIDTH)
+    mask = np.arange(67) < np.array([[1], [0], [61]])  # long pads, an empty text
+
+    y = half(x, mask=mask)
+
+    assert y.dtype == half.compute_dtype
+    assert {weight.dtype for weight in half.weights} == {"float32"}
+    y = numpy(ops.cast(y, "float32"))
+    assert np.isfinite(y).all()
+    difference = np.abs(y - numpy(single(x, mask=mask)))[mask].mean()
+    assert difference < (0.01 if policy == "mixed_float16" else 0.05)
+
+    keras.Sequential([keras.Input((None, WIDTH)), half]).save(tmp_path / "x.keras")
+    loaded = keras.models.load_model(tmp_path / "x.keras").layers[0]
+    clone = TransformerEncoder.from_config(half.get_config())
+    clone.build((None, None, WIDTH))
+    for layer in (half, clone, loaded):
+        parts = layer._flatten_layers()
+        assert {part.dtype_policy.name for part in parts} == {policy}
+
+
+# Training
+
+
+def test_the_compiler_changes_no_loss(name, rng):
+    """Two steps under XLA (jit_compile) give the losses that eager steps give."""
+    ids, labels = texts(rng)
+    losses = []
+    one = shaken(classifier(name, num_layers=1), rng)
+    two = classifier(name, num_layers=1)
+    two.set_weights(one.get_weights())
+    for model, options in ((one, {"run_eagerly": True}), (two, {"jit_compile": True})):
+        model.compile(keras.optimizers.SGD(0.1), **options)
+        losses.append([model.train_on_batch(ids, labels)[0] for _ in range(2)])
+    np.testing.assert_allclose(losses[0], losses[1], atol=1e-3)
+    assert losses[0][0] != losses[0][1]
+
+
+def test_gradients_reach_every_weight(spec, rng):
+    model = shaken(classifier(spec), rng)
+    ids, labels = texts(rng, count=13, time=11)
+    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+    for _ in range(2):  # what starts at zero may hide what lies behind it
+        model.train_on_batch(ids, labels)
+    before = [weight.numpy() for weight in model.trainable_weights]
+    model.train_on_batch(ids, labels)
+    moved = {
+        weight.path: np.abs(weight.numpy() - value).max()
+        for weight, value in zip(model.trainable_weights, before, strict=True)
+    }
+    unmoved = {path for path, step in moved.items() if not step > 1e-7}
+    assert unmoved == set(UNREACHED.get(spec, {}))
+
+
+def test_weight_decay_spares_the_right_weights(spec, rng, tmp_path):
+    decayed = {"embedding/tokens/embeddings", "logits/kernel"}
+    decayed |= {
+        f"encoder/block_{i}/{matrix}/kernel"
+        for i in range(2)
+        for matrix in (
+            "attention/qkv",
+            "attention/output",
+            "feed_forward/expand",
+            "feed_forward/project",
+        )
+    }
+    decayed |= set(DECAYED.get(spec.partition("(")[0], []))
+
+    def check(model):
+        weights = model.trainable_weights
+        assert paths(weights) - paths(no_decay(model)) == decayed
+        for weight in weights:
+            weight.assign(ops.ones_like(weight))
+        # Without a gradient, decay is all that a step does.
+        model.optimizer.apply([ops.zeros_like(w) for w in weights], weights)
+        shrunk = {w.path for w in weights if (w.numpy() != 1).any()}
+        assert shrunk == decayed
+
+    model = classifier(spec)
+    model.compile(keras.optimizers.AdamW(0.1, weight_decay=0.5))
+    check(model)
+    model.save(tmp_path / "x.keras")
+    check(keras.models.load_model(tmp_path / "x.keras"))
+
+
+def test_learns_random_sequences_by_heart(name, rng):
+    ids = rng.integers(2, VOCAB, (64, 7))
+    labels = rng.integers(0, CLASSES, 64)
+    steps = 200
+    rate = schedule("cosine", 1e-2, warmup_steps=20, total_steps=steps)
+    model = classifier(name, embed_dim=16, ff_dim=32)
+    model.compile(keras.optimizers.AdamW(rate), jit_compile=False)
+    for _ in range(steps):
+        model.train_on_batch(ids, labels)
+    right = (numpy(model(ids)).argmax(-1) == labels).mean()
+    assert right >= FORGETFUL.get(name, 0.95)

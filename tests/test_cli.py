@@ -1,0 +1,197 @@
+"""The command line, as typed."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from residual_keras import cli
+from residual_keras.recipe import Recipe
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs the command line in this process: exit status, stdout, stderr."""
+
+    def call(*arguments):
+        try:
+            status = cli.main([str(argument) for argument in arguments])
+        except SystemExit as stop:  # argparse's own
+            status = stop.code
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def test_help_answers_without_loading_tensorflow():
+    code = (
+        "import sys; from residual_keras import cli\n"
+        "try: cli.main(['--help'])\n"
+        "finally: print({'tensorflow', 'keras', 'numpy'} & set(sys.modules))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+    for verb in ("train", "evaluate", "predict", "export", "schemes"):
+        assert f"\n    {verb} " in out
+    assert out.endswith("set()\n")
+
+
+def test_every_option_of_a_recipe_is_a_flag_with_help(run):
+    status, out, _ = run("train", "--help")
+    assert status == 0
+    for name in Recipe.__dataclass_fields__:
+        assert f"--{name.replace('_', '-')}" in out
+
+
+def test_train_in_a_new_process_then_predict_from_a_pipe(tmp_path, tiny_recipe):
+    flags = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in {**tiny_recipe, "epochs": 1}.items()
+    ]
+    command = [sys.executable, "-m", "residual_keras"]
+    done = subprocess.run(
+        [*command, "train", "--quiet", *flags],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout[done.stdout.index("{") :])["status"] == "finished"
+    [folder] = (tmp_path / "runs").iterdir()
+    assert (folder / "export" / "1" / "saved_model.pb").exists()
+    done = subprocess.run(
+        [*command, "predict", "--format", "json"],
+        cwd=tmp_path,
+        input="the plot was superb\n\nthe cast felt dull\x85really\n".encode(),
+        capture_output=True,
+        check=True,
+    )
+    lines = done.stdout.decode().rstrip("\n").split("\n")
+    answers = [json.loads(line) for line in lines]
+    assert [a["text"] for a in answers] == [
+        "the plot was superb",
+        "",
+        "the cast felt dull\x85really",
+    ]
+    assert done.stderr == b"", "nothing but the answers"
+
+
+def test_predict_writes_text_csv_and_json(run, whole_run):
+    texts = ["the plot was superb", 'a "quoted", text']
+    options = ["--run-dir", whole_run[0], *texts]
+    status, out, _ = run("predict", *options)
+    assert status == 0
+    label, probability, text = out.split("\n")[0].split("\t")
+    assert label in ("negative", "positive") and text == texts[0]
+    assert 0.5 <= float(probability) <= 1
+
+    _, out, _ = run("predict", "--format", "csv", *options)
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["text"] for row in rows] == texts
+    _, out, _ = run("predict", "--format", "json", *options)
+    for line, row in zip(out.rstrip().split("\n"), rows, strict=True):
+        answer = json.loads(line)
+        assert answer["label"] == row["label"]
+        assert answer["probabilities"]["positive"] == float(row["positive"])
+        assert sum(answer["probabilities"].values()) == pytest.approx(1)
+
+
+def test_predict_and_evaluate_files(run, whole_run, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(
+        "review,stars\nthe plot was superb,positive\nthe cast felt dull,negative\n",
+        encoding="utf-8",
+    )
+    where = ["--run-dir", whole_run[0], "--file", path, "--text-column", "review"]
+    status, out, _ = run("predict", *where)
+    assert status == 0 and len(out.rstrip().split("\n")) == 2
+    status, out, _ = run("evaluate", *where, "--label-column", "stars")
+    assert status == 0 and json.loads(out)["texts"] == 2
+    path.write_text("review,stars\nso so,neutral\n", encoding="utf-8")
+    status, out, err = run("evaluate", *where, "--label-column", "stars")
+    assert (status, out) == (2, "")
+    assert "neutral" in err and "mine.csv" in err and "line 2" in err
+
+
+def test_evaluate_repeats_the_run_s_own_figure(run, whole_run):
+    status, out, _ = run("evaluate", "--run-dir", whole_run[0])
+    assert status == 0
+    assert json.loads(out) == whole_run[1]["test"]
+
+
+def test_export_adds_a_version(run, whole_run, tmp_path):
+    for version in ("1", "2"):
+        status, out, _ = run("export", "--run-dir", whole_run[0], "--to", tmp_path)
+        assert (status, out) == (0, f"{tmp_path / version}\n")
+
+
+def test_schemes_are_listed_with_their_equations(run):
+    status, out, _ = run("schemes")
+    assert status == 0
+    assert "post_ln\n    x <- LN(x + f(x))." in out
+    assert "attention_residual(fusion_init='glorot_uniform')" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "--data", "nowhere.csv"], "no such path exists"),
+        (["train", "--data", "review"], "Did you mean 'reviews'?"),
+        (["train", "--data", "reviews(depht=1)"], "Did you mean 'depth'?"),
+        (["train", "--residual", "pre-ln"], "name(option=value)"),
+        (["train", "--residual", "prenorm"], "attention_residual, none"),
+        (["train", "--residual", "pre_ln(gain=1)"], "no option 'gain'"),
+        (["train", "--epochs", "0"], "epochs must be positive"),
+        (["train", "--num-heads", "7"], "num_heads must divide embed_dim"),
+        (["train", "--pooling", "median"], "No pooling 'median'"),
+        (["train", "--schedule", "linear"], "No schedule 'linear'"),
+        (["train", "--truncation", "middle"], "head_tail"),
+        (["train", "--rate", "1.5"], "1.5"),
+        (["train", "--resume"], "--run-dir"),
+        (["train", "--resume", "--run-dir", "x", "--rate", "0"], "leave out --rate"),
+        (["predict", "a text"], "no trained model under runs/"),
+        (["predict", "--run-dir", "nowhere", "a"], "nowhere holds no trained model"),
+        (["predict", "--file", "nowhere.txt"], "nowhere.txt"),
+        (["predict", "--file", "a.txt", "b"], "not both"),
+        (["export", "--run-dir", "nowhere"], "nowhere holds no trained model"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(
+    run, tmp_path, monkeypatch, arguments, said
+):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(*arguments)
+    line = err.replace("Training into ", "").rstrip("\n").split("\n")[-1]
+    assert status == 2 and out == ""
+    assert line.startswith("residual-keras: ") and said in line
+    assert not any(tmp_path.rglob("*")), "a refused command leaves nothing behind"
+
+
+@pytest.mark.parametrize("arguments", [[], ["tran"], ["train", "--epochs", "two"]])
+def test_a_wrong_grammar_is_argparse_s_to_refuse(run, arguments):
+    status, out, err = run(*arguments)
+    assert status == 2 and out == "" and "usage:" in err
+
+
+def test_interrupted_training_exits_130(run, tmp_path, tiny_recipe, monkeypatch):
+    from residual_keras import train
+
+    monkeypatch.setattr(
+        train, "train", lambda *a, **k: {"status": "interrupted", "steps": 3}
+    )
+    status, out, err = run("train", "--run-dir", tmp_path / "run")
+    assert status == 130
+    assert "at step 3" in err and f"--resume --run-dir {tmp_path / 'run'}" in err
+
+
+def test_no_network_is_told_in_seconds(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
+    started = time.monotonic()
+    status, _, err = run("train", "--data", "imdb", "--run-dir", tmp_path / "run")
+    assert status == 2 and "--download" in err
+    assert time.monotonic() - started < 15, "TensorFlow's import included"
