@@ -1,4 +1,4 @@
-"""The whole classifier: padding, heads and losses, sizes, saving, precision, speed-ups."""
+"""The whole classifier: padding, head and loss, ids, sizes, saving, precision, XLA."""
 
 import json
 import os
@@ -27,7 +27,9 @@ from residual_keras.residuals import SCHEMES
 # Keras 3.15 saves its variables by an `__array__` that NumPy 2 deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
 
-OWN_SCHEMES = [n for n, c in SCHEMES.items() if c.__module__.startswith("residual_")]
+OWN_SCHEMES = [
+    n for n, c in SCHEMES.items() if c.__module__.startswith("residual_keras.")
+]
 WIDTH, HIDDEN, MAX_LEN, VOCABULARY = 8, 12, 11, 23
 IDS = np.array([[3, 4, 5, 6, 7], [8, 9, 0, 0, 0], [22, 3, 4, 0, 0]])
 
@@ -347,6 +349,7 @@ def test_other_positions_know_no_limit(positions, rng):
 
 def test_layers_have_their_names():
     model = small(pooling="cls", word_rate=0.1)
+    assert model.input.dtype == "int32"
     assert [layer.name for layer in model.layers] == [
         "token_ids",
         "word_dropout",
@@ -671,3 +674,18 @@ def test_xla_changes_nothing(rng):
 @pytest.mark.parametrize("scheme", OWN_SCHEMES)
 def test_xla_changes_nothing_under_each_scheme(scheme, rng):
     check_xla(scheme, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stddev", [0.02, 1.0])
+@pytest.mark.parametrize("scheme", OWN_SCHEMES)
+def test_every_scheme_stays_finite_at_a_high_rate_with_decay(scheme, stddev, rng):
+    ids, labels = separable(3, rng)
+    model = small(residual=scheme, num_layers=2, rate=0.1)
+    tokens = model.get_layer("embedding").tokens.embeddings
+    tokens.assign(rng.normal(scale=stddev, size=tokens.shape))
+    model.compile(keras.optimizers.AdamW(3e-3, weight_decay=0.1, global_clipnorm=1.0))
+    losses = model.fit(ids, labels, batch_size=16, epochs=125, verbose=0)
+    assert np.all(np.isfinite(losses.history["loss"]))
+    assert all(np.all(np.isfinite(w)) for w in model.get_weights())
+    assert model.evaluate(ids, labels, verbose=0)[1] == 1.0

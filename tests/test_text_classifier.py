@@ -95,7 +95,7 @@ class Column:
         lambda texts: tf.constant(texts)[:, None],
         Column,
     ],
-    ids="list tuple str_ object (n,1) bytes tensor tensor(n,1) series".split(),
+    ids=["list", "tuple", "str_", "object", "n1", "bytes", "tensor", "tn1", "series"],
 )
 def test_whatever_holds_the_texts_gives_the_same(model, hold):
     found = model.predict(hold(TEXTS))

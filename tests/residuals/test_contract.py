@@ -120,7 +120,7 @@ def test_all_weights_exist_before_the_first_call(spec, rng):
 
 
 def test_config_round_trip(spec):
-    layer = encoder(spec, rate=0.3, epsilon=1e-3, causal=True, dtype="mixed_bfloat16")
+    layer = encoder(spec, rate=0.3, epsilon=1e-3, final_norm=True)
     config = json.loads(json.dumps(layer.get_config()))
     clone = TransformerEncoder.from_config(config)
     clone.build((None, None, WIDTH))

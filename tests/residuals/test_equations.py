@@ -55,8 +55,8 @@ def test_equals_the_reference(spec, num_layers, width, reference, rng):
         assert np.abs(changed - expected).max() > 1e-8, path
 
 
-# Golden traces: four sublayers, one token of width 4, gains 1, offsets and biases 0, and
-# at the end LN where the scheme leaves it to the stack.
+# Golden traces: four sublayers, one token of width 4, gains 1, offsets and biases 0; at
+# the end LN, where the scheme leaves it to the stack.
 
 EPSILON = 1e-12
 START = np.array([[[1.0, -2.0, 3.0, 0.5]]])

@@ -1,0 +1,119 @@
+"""The house: imports go one way, no room is too large, the wheel holds all of it."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+PACKAGE = ROOT / "residual_keras"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# From the ground up: a module imports none that stands after it.
+ORDER = [
+    "spec",
+    "initializers",
+    "positions",
+    "attention",
+    "feed_forward",
+    "residuals",
+    "stack",
+    "optimization",
+    "embedding",
+    "pooling",
+    "encoder",
+    "classifier",
+    "text",
+    "text_classifier",
+    "recipe",
+    "run_folder",
+    "training_state",
+    "curves",
+    "data",
+    "saved",
+    "export",
+    "train",
+    "cli",
+    "__main__",
+    "__init__",
+]
+
+
+def room(path):
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    """The rooms that a file of the package imports, wherever in the file."""
+    depth = len(path.relative_to(PACKAGE).parts)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == depth:
+            if node.module:
+                yield node.module.split(".")[0]
+            else:
+                yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_one_way(path):
+    here = ORDER.index(room(path))
+    for other in imported(path):
+        if other in ORDER:
+            assert ORDER.index(other) < here or other == room(path), other
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_file_is_too_long_to_read_in_one_go(path):
+    assert path.read_text(encoding="utf-8").count("\n") <= 400
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_tensorflow_by_name_only_where_text_or_files_are(path):
+    allowed = {"text", "text_classifier", "data", "export", "cli"}
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module.split(".")[0])
+    assert "tensorflow" not in names or room(path) in allowed
+
+
+def test_no_scheme_s_name_is_branched_on_outside_residuals():
+    from residual_keras import residuals
+
+    for path in FILES:
+        if room(path) == "residuals":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                words = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)}
+                assert not words & set(residuals.SCHEMES), (path.name, node.lineno)
+
+
+def test_the_wheel_holds_every_module_and_nothing_else(tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path]
+    source = tmp_path / "source"  # building leaves files in the tree
+    source.mkdir()
+    for name in ("setup.cfg", "setup.py", "README.md", "LICENSE"):
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    for path in FILES:
+        copy = source / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    subprocess.run([*command, source], check=True)
+    [wheel] = tmp_path.glob("*.whl")
+    held = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    assert held == {path.relative_to(ROOT).as_posix() for path in FILES}
+
+
+def test_public_names_are_there_and_documented():
+    import residual_keras
+
+    for name in residual_keras.__all__:
+        assert name == "__version__" or getattr(residual_keras, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'Transformer'"):
+        _ = residual_keras.Transformer
