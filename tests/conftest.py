@@ -37,7 +37,7 @@ def tiny_recipe():
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory, tiny_recipe):
-    """The folder and the metrics of a run that nobody stopped; to read, not to write."""
+    """The folder and the metrics of a run that nobody stopped; to read only."""
     from residual_keras import Recipe
     from residual_keras.train import train
 
