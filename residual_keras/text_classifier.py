@@ -53,6 +53,7 @@ class TextClassifier(keras.Model):
                 f"Label names must differ. Received: label_names={label_names}"
             )
         vectorizer.get_vocabulary()  # raises where it has none yet
+        check_fit(vectorizer, classifier)
         self.classifier = classifier
         self.vectorizer = vectorizer
         self.label_names = label_names
@@ -124,3 +125,18 @@ class TextClassifier(keras.Model):
             (self.label_names[row.argmax()], float(row.max()))
             for row in self.predict(texts, batch_size)
         ]
+
+
+def check_fit(vectorizer, classifier):
+    """Raises ValueError if the vectoriser gives ids, or lengths, beyond the model's."""
+    for layer in classifier.layers:
+        for name, limit in {
+            "vocab_size": getattr(layer, "vocab_size", None),
+            "max_len": getattr(layer, "longest", None),
+        }.items():
+            given = getattr(vectorizer, name)
+            if limit is not None and given > limit:
+                raise ValueError(
+                    f"The classifier was built for {name}={limit}. Received: a "
+                    f"vectorizer with {name}={given}. Build both with the same."
+                )

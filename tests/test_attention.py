@@ -166,13 +166,6 @@ def test_half_precision_leaves_padding_out_exactly(dtype, rng):
     assert np.isfinite(exact(y)).all()
 
 
-def test_half_precision_keeps_a_long_softmax():
-    """1031 equal scores: summed in float16, they would be off."""
-    layer = layer_of(1, 2, 2, dtype="float16")
-    _, weights = layer(np.ones((1, 1031, 2)), return_attention_scores=True)
-    assert exact(weights)[0, 0, 0].sum() == pytest.approx(1, abs=1e-2)
-
-
 def test_half_precision_scores_do_not_overflow(rng):
     """Queries and keys of 1e3 give products beyond float16's 65504."""
     x = 1e3 * rng.normal(size=(2, 5, 6))

@@ -206,17 +206,6 @@ def test_labels_are_kept_as_strings(vectorizer):
     assert make(vectorizer, 2, (0, 1)).label_names == ["0", "1"]
 
 
-def test_a_classifier_for_shorter_texts_says_so(vectorizer):
-    classifier = build_classifier(
-        50, 3, num_layers=1, embed_dim=8, num_heads=2, max_len=5
-    )
-    model = TextClassifier(classifier, vectorizer, LABELS)
-    assert model.predict(["fine fine"]).shape == (1, 3)
-    errors = (ValueError, tf.errors.InvalidArgumentError)
-    with pytest.raises(errors, match=r"max_len=5.*16|\[0, 5\], but got 16"):
-        model.predict(["word " * 40])
-
-
 # --- compilation
 
 
@@ -284,3 +273,14 @@ def test_a_model_survives_its_config(model):
     again.set_weights(model.get_weights())
     assert again.name == model.name
     np.testing.assert_array_equal(again.predict(TEXTS), model.predict(TEXTS))
+
+
+@pytest.mark.parametrize(("vocab_size", "max_len"), [(4, 9), (9, 8)])
+def test_a_vectorizer_beyond_the_classifier_is_refused(vocab_size, max_len):
+    vectorizer = TextVectorizer(max_len=9)
+    vectorizer.adapt(["a b c d e f g"])  # nine ids
+    classifier = build_classifier(
+        vocab_size, 2, max_len=max_len, embed_dim=4, num_heads=2, num_layers=1
+    )
+    with pytest.raises(ValueError, match="Received: a vectorizer with .*=9"):
+        TextClassifier(classifier, vectorizer, ["no", "yes"])
