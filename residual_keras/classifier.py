@@ -18,7 +18,7 @@ def build_classifier(
     embed_dim=96,
     num_heads=4,
     ff_dim=None,
-    max_len=320,
+    max_len=512,
     rate=0.1,
     positions="learned",
     pooling="mean_max",

@@ -43,7 +43,7 @@ class Recipe:
     num_heads: int = _option(4, "attention heads")
     ff_dim: int | None = _option(None, "width inside the feed-forward nets (4 times)")
     vocab_size: int = _option(20_000, "words to know at most")
-    max_len: int = _option(320, "tokens kept of a text")
+    max_len: int = _option(512, "tokens kept of a text")
     truncation: str = _option("head_tail", "which ones: head, tail or head_tail")
     positions: str = _option("learned", "learned, sinusoidal, rotary or none")
     pooling: str = _option("mean_max", "mean, max, mean_max, attention or cls")
@@ -54,7 +54,7 @@ class Recipe:
     ff_rate: float = _option(0.0, "dropout inside the feed-forward nets")
 
     epochs: int | None = _option(
-        None, "times through the rows at most (as many as make 100,000 texts, 3 to 20)"
+        None, "times through the rows at most (as many as make 60M characters, 2 to 12)"
     )
     batch_size: int = _option(64, "texts in a step")
     learning_rate: float = _option(1e-3, "at its peak")
@@ -88,9 +88,14 @@ class Recipe:
                 f"Received: seed={self.seed}, data_seed={self.data_seed}"
             )
 
-    def epochs_for(self, rows):
-        """The number of epochs over so many training rows, at most."""
-        return self.epochs or min(20, max(3, round(100_000 / rows)))
+    def epochs_for(self, texts):
+        """The number of epochs over these training texts, at most.
+
+        A model of some words learns a large set by heart from the third epoch on, and
+        has not begun to learn a small one by then.
+        """
+        characters = sum(map(len, texts)) or 1
+        return self.epochs or min(12, max(2, round(60_000_000 / characters)))
 
     def data_options(self):
         """The keyword arguments of `data.load` that the recipe sets."""

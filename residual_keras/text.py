@@ -177,7 +177,7 @@ class TextVectorizer(keras.layers.Layer):
     def __init__(
         self,
         vocab_size=20_000,
-        max_len=320,
+        max_len=512,
         truncation="head",
         vocabulary=None,
         **kwargs,

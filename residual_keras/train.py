@@ -1,5 +1,6 @@
 """One recipe around `model.fit`: from a data set to a run folder to serve from."""
 
+import importlib.util
 import time
 
 import keras
@@ -44,6 +45,11 @@ def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds
         'finished'
     """
     folder = RunFolder(folder)
+    if tensorboard and importlib.util.find_spec("tensorboard") is None:
+        raise ValueError(
+            "TensorBoard's logs need its package. Install it: "
+            "pip install 'residual_keras[tensorboard]'."
+        )
     if resume:
         recipe = folder.recipe()
         if folder.read_metrics().get("status") == "finished":
@@ -54,7 +60,7 @@ def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds
     data = data_sets.load(recipe.data, **recipe.data_options())
     model = build(recipe, data)
     steps = batches.steps_per_epoch(data.train, recipe.batch_size)
-    epochs = recipe.epochs_for(len(data.train))
+    epochs = recipe.epochs_for(data.train.texts)
     compile_for(recipe, model.classifier, total_steps=epochs * steps)
     if not resume:
         folder.create(recipe)  # only now: what is wrong with the recipe was told above
@@ -148,7 +154,7 @@ def fit(recipe, folder, model, data, state, verbose, tensorboard):
     if done:  # a run that was stopped inside an epoch first does the rest of it
         run(epoch, epoch + 1, steps - done)
         epoch += 1
-    run(epoch, recipe.epochs_for(len(data.train)), steps)
+    run(epoch, recipe.epochs_for(data.train.texts), steps)
 
 
 def finish(recipe, folder, model, data, state, status):

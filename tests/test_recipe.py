@@ -1,0 +1,105 @@
+"""What decides a run, read and written."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from residual_keras.recipe import Recipe
+from residual_keras.run_folder import RunFolder, newest_folder, next_folder
+
+
+def values(field):
+    kinds = {
+        "str": st.text(max_size=9),
+        "int": st.integers(1, 99),
+        "float": st.floats(0, 0.99).filter(bool),
+        "bool": st.booleans(),
+    }
+    name = getattr(field.type, "__name__", str(field.type))
+    base, *none = [part.strip() for part in name.split("|")]
+    base = str(field.type).split(" | ")[0] if base not in kinds else base
+    return kinds[base] | st.none() if none or "None" in str(field.type) else kinds[base]
+
+
+@given(st.builds(Recipe, **{f.name: values(f) for f in dataclasses.fields(Recipe)}))
+def test_json_round_trip(recipe):
+    assert Recipe.from_json(recipe.to_json()) == recipe
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "must be JSON"),
+        ("[]", "Received: list"),
+        ('{"residul": "pre_ln"}', "Did you mean 'residual'?"),
+        ('{"epochs": -1}', "epochs must be positive. Received: epochs=-1"),
+        ('{"warmup": 1}', "warmup"),
+        ('{"weight_decay": -1}', "weight_decay"),
+        ('{"seed": -1}', "seed=-1"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused(text, said):
+    with pytest.raises(ValueError, match=".*") as error:
+        Recipe.from_json(text)
+    assert said in str(error.value)
+
+
+def test_every_field_says_what_it_means():
+    for field in dataclasses.fields(Recipe):
+        assert field.metadata["help"]
+
+
+def test_many_long_texts_get_fewer_epochs():
+    assert Recipe().epochs_for(["a short one"] * 8000) == 12
+    assert Recipe().epochs_for(["x" * 1300] * 22_500) == 2
+    assert Recipe().epochs_for(["x" * 1300] * 9_000) == 5
+    assert Recipe(epochs=7).epochs_for(["x"]) == 7
+    assert Recipe().epochs_for([""]) == 12
+
+
+def test_data_options_hold_only_what_was_asked():
+    assert Recipe().data_options() == {"seed": 0}
+    recipe = Recipe(validation="0.2", test="t.csv", download=True, data_path="a")
+    assert recipe.data_options() == {
+        "seed": 0,
+        "validation": 0.2,
+        "test": "t.csv",
+        "download": True,
+        "path": "a",
+    }
+    assert Recipe(validation="dev.csv").data_options()["validation"] == "dev.csv"
+
+
+def test_folders_are_numbered_and_named_after_data_and_scheme(tmp_path):
+    recipe = Recipe(data="reviews(depth=3)", residual="attention_residual(rate=0.1)")
+    first = next_folder(recipe, tmp_path)
+    assert first.name == "reviews_depth=3-attention_residual_rate=0.1-1"
+    first.mkdir()
+    assert next_folder(recipe, tmp_path).name.endswith("-2")
+    assert next_folder(Recipe(data="/some/where/my.csv.gz"), tmp_path).name == (
+        "my-pre_ln-1"
+    )
+
+
+def test_the_newest_model_is_found(tmp_path):
+    with pytest.raises(ValueError, match="no trained model"):
+        newest_folder(tmp_path)
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.keras").touch()
+    import os
+
+    os.utime(tmp_path / "b" / "model.keras", (1, 1))
+    assert newest_folder(tmp_path).name == "a"
+
+
+def test_rows_are_kept_up_to_an_epoch(tmp_path):
+    folder = RunFolder(tmp_path)
+    assert folder.rows() == []
+    folder.history.write_text("epoch,val_loss\n0,0.5\n1,0.1234567890123\n2,0.3\n")
+    folder.keep_rows(2)
+    assert [row["val_loss"] for row in folder.rows()] == [0.5, 0.1234567890123]
+    folder.keep_rows(0)
+    assert not folder.history.exists()
