@@ -149,8 +149,11 @@ class Classifier(keras.Model):
         """
         loss = self.default_loss() if loss is None else loss
         check_loss(loss)
-        metrics = ["accuracy"] if metrics is None else metrics
-        metrics = [self.accuracy() if m in ("accuracy", "acc") else m for m in metrics]
+        metrics = "accuracy" if metrics is None else metrics
+        if not isinstance(metrics, dict):
+            metrics = metrics if isinstance(metrics, (list, tuple)) else [metrics]
+            names = ("accuracy", "acc")
+            metrics = [self.accuracy() if m in names else m for m in metrics]
         optimizer = keras.optimizers.get(optimizer)
         spare(optimizer, self)
         if kwargs.get("auto_scale_loss", True) and self.is_half_precise():

@@ -1,0 +1,72 @@
+"""What the package promises to reach, trained for real: minutes each.
+
+    pytest -m slow -s tests/test_goals.py
+
+prints what was reached.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from residual_keras import Recipe
+from residual_keras.train import train
+
+pytestmark = pytest.mark.slow
+DATA = os.environ.get("RESIDUAL_KERAS_DATA")
+SCHEMES = ["post_ln", "pre_ln", "attention_residual"]
+
+
+def reached(tmp_path, **options):
+    recipe = Recipe(**options)
+    metrics = train(recipe, tmp_path / "run", verbose=0)
+    print(
+        f"\n{recipe.data} {recipe.residual} x {recipe.num_layers}: "
+        f"test accuracy {metrics['test']['accuracy']:.4f} "
+        f"after {metrics['epochs']} epochs, {metrics['seconds']:.0f} s"
+    )
+    return metrics["test"]["accuracy"]
+
+
+def test_two_blocks_compose_what_a_bag_of_words_cannot(tmp_path):
+    assert reached(tmp_path) > 0.95
+
+
+@pytest.mark.parametrize("residual", [*SCHEMES, "none"])
+def test_twelve_blocks_need_a_shortcut(tmp_path, residual):
+    """At nesting depth 0 single words decide: signals have to pass, no more."""
+    accuracy = reached(
+        tmp_path,
+        data="reviews(depth=0)",
+        residual=residual,
+        num_layers=12,
+        embed_dim=32,
+        max_len=64,
+        epochs=5,
+        learning_rate=5e-4,
+        warmup=0.3,
+    )
+    if residual == "none":
+        assert accuracy < 0.6
+    else:
+        assert accuracy > 0.9
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """IMDB as tensorflow-datasets lays it out."""
+    if not DATA:
+        pytest.skip("RESIDUAL_KERAS_DATA is not set")
+    folder = tmp_path_factory.mktemp("tfds")
+    script = pathlib.Path(DATA) / "prepare_tfds_imdb.py"
+    subprocess.run([sys.executable, script, folder], check=True)
+    return folder
+
+
+@pytest.mark.parametrize("residual", SCHEMES)
+def test_imdb(tmp_path, prepared, residual):
+    options = {"data": "imdb", "data_path": str(prepared), "residual": residual}
+    assert reached(tmp_path, **options) > (0.875 if residual == "pre_ln" else 0.85)
