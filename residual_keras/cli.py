@@ -9,6 +9,7 @@ import csv
 import dataclasses
 import json
 import os
+import shlex
 import sys
 import tempfile
 import typing
@@ -208,7 +209,14 @@ def export(args):
     folder, model = trained(args.run_dir)
     from .export import export_saved_model
 
-    print(export_saved_model(model, args.to or folder.export))
+    version = export_saved_model(model, args.to or folder.export)
+    print(version)
+    mount = shlex.quote(f"{version.parent.resolve()}:/models/classifier")
+    print(
+        "Serve it: docker run -p 8501:8501 -e MODEL_NAME=classifier "
+        f"-v {mount} tensorflow/serving",
+        file=sys.stderr,
+    )
 
 
 def schemes(args):

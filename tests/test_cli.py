@@ -125,9 +125,13 @@ def test_evaluate_repeats_the_run_s_own_figure(run, whole_run):
 
 
 def test_export_adds_a_version(run, whole_run, tmp_path):
-    for version in ("1", "2"):
-        status, out, _ = run("export", "--run-dir", whole_run[0], "--to", tmp_path)
-        assert (status, out) == (0, f"{tmp_path / version}\n")
+    base = tmp_path / "a model"
+    (base / "3").mkdir(parents=True)
+    for version in ("4", "5"):
+        status, out, err = run("export", "--run-dir", whole_run[0], "--to", f"{base}/")
+        assert (status, out) == (0, f"{base / version}\n")
+        assert f"-v '{base}:/models/classifier'" in err  # R19
+    assert sorted(path.name for path in base.iterdir()) == ["3", "4", "5"]
 
 
 def test_schemes_are_listed_with_their_equations(run):

@@ -110,6 +110,19 @@ def test_the_wheel_holds_every_module_and_nothing_else(tmp_path):
     assert held == {path.relative_to(ROOT).as_posix() for path in FILES}
 
 
+def test_the_core_needs_neither_datasets_nor_plots():
+    code = (
+        "import sys\n"
+        "for name in ('tensorflow_datasets', 'matplotlib', 'tensorflow_text'):\n"
+        "    sys.modules[name] = None\n"
+        "import residual_keras as rk\n"
+        "print(*[getattr(rk, name).__name__ for name in rk.__all__[1:]])"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "TransformerBlock" in done.stdout  # R37
+
+
 def test_public_names_are_there_and_documented():
     import residual_keras
 
