@@ -142,7 +142,6 @@ def train(args):
     else:
         recipe = Recipe(**given)
         folder = args.run_dir or next_folder(recipe)
-        print(f"Training into {folder}", file=sys.stderr)
     with quiet_start():
         from .train import train as run
     metrics = run(

@@ -1,6 +1,7 @@
 """One recipe around `model.fit`: from a data set to a run folder to serve from."""
 
 import importlib.util
+import sys
 import time
 
 import keras
@@ -65,6 +66,13 @@ def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds
     if not resume:
         folder.create(recipe)  # only now: what is wrong with the recipe was told above
 
+    if verbose:
+        texts, parameters = len(data.train), model.classifier.count_params()
+        print(
+            f"Training {recipe.residual}, {parameters:,} weights, on {texts:,} texts "
+            f"for at most {epochs} epochs into {folder.path}",
+            file=sys.stderr,
+        )
     state = TrainingState(folder, steps, seconds)
     try:
         with state.heed_signals():

@@ -37,22 +37,24 @@ def test_two_blocks_compose_what_a_bag_of_words_cannot(tmp_path):
 
 @pytest.mark.parametrize("residual", [*SCHEMES, "none"])
 def test_twelve_blocks_need_a_shortcut(tmp_path, residual):
-    """At nesting depth 0 single words decide: signals have to pass, no more."""
+    """Without one, tokens grow alike: a bag of words is left, which decides nothing."""
     accuracy = reached(
         tmp_path,
-        data="reviews(depth=0)",
+        data="reviews(depth=1)",
         residual=residual,
         num_layers=12,
         embed_dim=32,
         max_len=64,
-        epochs=5,
+        word_rate=0.0,
+        epochs=12,
+        patience=12,
         learning_rate=5e-4,
         warmup=0.3,
     )
     if residual == "none":
         assert accuracy < 0.6
     else:
-        assert accuracy > 0.9
+        assert accuracy > 0.85
 
 
 @pytest.fixture(scope="module")
