@@ -16,14 +16,15 @@ from .optimization import SmoothedCrossentropy, schedule
 from .run_folder import RunFolder, save
 from .text import TextVectorizer
 from .text_classifier import TextClassifier
-from .training_state import Interrupted, TrainingState
+from .training_state import Interrupted, TrainingState, merit
 
 
 def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds=30.0):
     """Trains a classifier from raw texts, evaluates it, and exports it.
 
-    The weights of the epoch with the lowest validation loss are kept; the test split is
-    looked at once, at the end. A run that is stopped, by Ctrl-C or a kill, is taken up
+    The weights of the epoch with the highest validation accuracy are kept; training
+    stops early when the validation loss falls no more. The test split is looked at
+    once, at the end. A run that is stopped, by Ctrl-C or a kill, is taken up
     again at its step.
 
     Args:
@@ -171,13 +172,12 @@ def finish(recipe, folder, model, data, state, status):
     if folder.best.exists():
         classifier.load_weights(folder.best)
     rows = folder.rows()
+    best = max(rows, key=merit, default={"epoch": -1})
     metrics = {
         "status": status,
         "steps": state.step,
         "epochs": len(rows),
-        "best_epoch": 1 + int(np.argmin([r["val_loss"] for r in rows]))
-        if rows
-        else None,
+        "best_epoch": int(best["epoch"]) + 1,
         "parameters": classifier.count_params(),
         "seconds": sum(row["seconds"] for row in rows),
         "cpu_seconds": sum(row["cpu_seconds"] for row in rows),

@@ -41,8 +41,7 @@ class TrainingState(keras.callbacks.Callback):
         self.step = 0
         self.asked_to_stop = False
         self.written_at = time.monotonic()
-        losses = [row["val_loss"] for row in folder.rows()]
-        self.lowest_loss = min(losses, default=math.inf)
+        self.best = max(map(merit, folder.rows()), default=(-math.inf, -math.inf))
 
     def restore(self, model):
         """Puts the newest state into a compiled model; returns its step, 0 if none."""
@@ -77,8 +76,8 @@ class TrainingState(keras.callbacks.Callback):
         self._stop_if_asked()
 
     def on_epoch_end(self, epoch, logs=None):
-        if logs["val_loss"] < self.lowest_loss:
-            self.lowest_loss = logs["val_loss"]
+        if merit(logs) > self.best:
+            self.best = merit(logs)
             save(self.folder.best, self.model.save_weights)
         self._write()
         self._stop_if_asked()
@@ -124,6 +123,15 @@ class TrainingState(keras.callbacks.Callback):
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
+
+
+def merit(row):
+    """What the best epoch has most of: validation accuracy, then less loss.
+
+    Loss alone would choose earlier: a model goes on learning to tell labels apart while
+    it already grows too sure of itself.
+    """
+    return row["val_accuracy"], -row["val_loss"]
 
 
 def _variables(model):
