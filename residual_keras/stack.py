@@ -13,7 +13,6 @@ class Stack(keras.layers.Layer):
     """
 
     num_layers = 1
-    norm = None
 
     def __init__(self, embed_dim, num_heads, key_dim, causal, **kwargs):
         super().__init__(**kwargs)
@@ -32,6 +31,8 @@ class Stack(keras.layers.Layer):
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.causal = causal
+        # No class attribute: on the PyTorch backend it would hide the layer set later.
+        self.norm = None
 
     def carry(self, state, bias, training):
         """The state after all sublayers, and a list of each block's scores."""
