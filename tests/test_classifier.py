@@ -689,3 +689,25 @@ def test_every_scheme_stays_finite_at_a_high_rate_with_decay(scheme, stddev, rng
     assert np.all(np.isfinite(losses.history["loss"]))
     assert all(np.all(np.isfinite(w)) for w in model.get_weights())
     assert model.evaluate(ids, labels, verbose=0)[1] == 1.0
+
+
+def test_keras_own_backup_goes_on_with_a_new_model(tmp_path):  # R23
+    class Stop(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 2:
+                raise RuntimeError
+
+    def fit(*callbacks):
+        model = build_classifier(9, 2, num_layers=1, embed_dim=4, num_heads=2)
+        model.compile("adam")
+        backup = keras.callbacks.BackupAndRestore(tmp_path / "backup")
+        ids, labels = np.ones((6, 3), "int32"), np.zeros(6, "int32")
+        options = {"batch_size": 3, "epochs": 5, "verbose": 0}
+        history = model.fit(ids, labels, callbacks=[backup, *callbacks], **options)
+        return model, history
+
+    with pytest.raises(RuntimeError):
+        fit(Stop())
+    model, history = fit()
+    assert history.epoch == [2, 3, 4]
+    assert int(model.optimizer.iterations) == 5 * 2

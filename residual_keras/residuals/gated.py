@@ -17,7 +17,8 @@ class AttentionResidual(Residual):
 
     With `fusion_init="identity"`, F = [I | I] and P = I: it starts as `post_ln`. With
     "glorot_uniform", as published, the shortcut starts as a random projection, so the
-    signal of the first blocks is lost with depth.
+    signal of the first blocks is lost with depth: at twelve blocks it reaches 0.748
+    on `reviews(depth=1)` where "identity" reaches 0.943 (tests/test_goals.py).
 
     Source: a practice guide on rebuilding the residual connection of a Keras block; no
     paper. Not to be confused with "Attention Residuals" of the Kimi team (2026), which
