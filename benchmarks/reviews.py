@@ -3,8 +3,7 @@
     pip install '.[bench]' && python benchmarks/reviews.py [DEPTH ...]
 
 Prints a row a depth: test accuracy of logistic regression on tf-idf of one and two
-words, and of the default recipe without word dropout (here each word counts), with its
-training's wall and CPU seconds.
+words, and of the default recipe, with its training's wall and CPU seconds.
 """
 
 import sys
@@ -34,7 +33,7 @@ def main(depths):
         spec = f"reviews(depth={depth})"
         words = bag_of_words(data.load(spec))
         with tempfile.TemporaryDirectory() as folder:
-            found = train(Recipe(data=spec, word_rate=0.0), folder, verbose=0)
+            found = train(Recipe(data=spec), folder, verbose=0)
         print(
             f"| {depth} | {words:.3f} | {found['test']['accuracy']:.3f} "
             f"| {found['epochs']} | {found['seconds']:.0f} "

@@ -49,7 +49,9 @@ class Recipe:
     pooling: str = _option("mean_max", "mean, max, mean_max, attention or cls")
     activation: str = _option("relu", "of the feed-forward nets")
     rate: float = _option(0.2, "dropout on every sublayer's output")
-    word_rate: float = _option(0.15, "share of the words read as unknown")
+    word_rate: float | None = _option(
+        None, "share of the words read as unknown (0.15 for long texts, else 0)"
+    )
     attention_rate: float = _option(0.0, "dropout on the attention weights")
     ff_rate: float = _option(0.0, "dropout inside the feed-forward nets")
 
@@ -96,6 +98,14 @@ class Recipe:
         """
         characters = sum(map(len, texts)) or 1
         return self.epochs or min(12, max(2, round(60_000_000 / characters)))
+
+    def word_rate_for(self, texts):
+        """The share of the words of these training texts that is read as unknown.
+
+        A text of a sentence or two often hangs on one word, which would be lost.
+        """
+        long = sum(map(len, texts)) >= 300 * len(texts)
+        return (0.15 if long else 0.0) if self.word_rate is None else self.word_rate
 
     def data_options(self):
         """The keyword arguments of `data.load` that the recipe sets."""

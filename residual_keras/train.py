@@ -100,7 +100,7 @@ def build(recipe, data):
         rate=recipe.rate,
         positions=recipe.positions,
         pooling=recipe.pooling,
-        word_rate=recipe.word_rate,
+        word_rate=recipe.word_rate_for(data.train.texts),
         activation=recipe.activation,
         attention_rate=recipe.attention_rate,
         ff_rate=recipe.ff_rate,

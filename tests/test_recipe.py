@@ -59,6 +59,13 @@ def test_many_long_texts_get_fewer_epochs():
     assert Recipe().epochs_for([""]) == 12
 
 
+def test_words_are_dropped_from_long_texts_only():
+    assert Recipe().word_rate_for(["x" * 500, "x" * 100]) == 0.15
+    assert Recipe().word_rate_for(["x" * 500, "x" * 99]) == 0
+    assert Recipe(word_rate=0.3).word_rate_for(["x"]) == 0.3
+    assert Recipe(word_rate=0.0).word_rate_for(["x" * 500]) == 0
+
+
 def test_data_options_hold_only_what_was_asked():
     assert Recipe().data_options() == {"seed": 0}
     recipe = Recipe(validation="0.2", test="t.csv", download=True, data_path="a")
