@@ -6,7 +6,7 @@ from .embedding import ClassToken, TokenAndPositionEmbedding, WordDropout
 from .encoder import TransformerEncoder
 from .optimization import spare
 from .pooling import POOLINGS
-from .spec import nearest
+from .spec import look_up
 
 
 def build_classifier(
@@ -79,8 +79,7 @@ def build_classifier(
         raise ValueError(
             f"num_classes must be positive. Received: num_classes={num_classes}"
         )
-    if pooling not in POOLINGS:
-        raise ValueError(f"No pooling {pooling!r}. {nearest(pooling, POOLINGS)}")
+    pool = look_up(POOLINGS, pooling, "pooling")
 
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = WordDropout(word_rate, name="word_dropout")(ids) if word_rate else ids
@@ -108,7 +107,7 @@ def build_classifier(
         name="encoder",
     )(x)
     # Half precision would round close calls away.
-    x = POOLINGS[pooling](dtype="float32", name="pooling")(x)
+    x = pool(dtype="float32", name="pooling")(x)
     x = keras.layers.Dropout(rate, dtype="float32", name="pooling_dropout")(x)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
     return Classifier(ids, logits, name=name)

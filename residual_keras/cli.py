@@ -259,14 +259,9 @@ def stdin_lines():
 def write_text(label_names, texts, rows, file):
     """Writes label, probability and text, a line each, apart by tabs."""
     for text, row in zip(texts, rows, strict=True):
-        best = max(range(len(row)), key=row.__getitem__)
-        print(
-            label_names[best],
-            f"{row[best]:.3f}",
-            " ".join(text.split()),
-            sep="\t",
-            file=file,
-        )
+        sure = max(row)
+        cells = label_names[row.index(sure)], f"{sure:.3f}", " ".join(text.split())
+        print(*cells, sep="\t", file=file)
 
 
 def write_csv(label_names, texts, rows, file):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from .positions import LearnedPositions, NoPositions, SinusoidalPositions
-from .spec import nearest
+from .spec import look_up
 
 PADDING_ID = 0
 UNKNOWN_ID = 1
@@ -60,17 +60,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
             raise ValueError(
                 f"embed_dim must be positive. Received: embed_dim={embed_dim}"
             )
-        if positions not in POSITIONS:
-            raise ValueError(
-                f"No positions {positions!r}. {nearest(positions, POSITIONS)}"
-            )
         self.vocab_size = vocab_size
         self.max_len = max_len
         self.embed_dim = embed_dim
         self.positions = positions
-        self.place = POSITIONS[positions](
-            max_len, dtype=self.dtype_policy, name="positions"
-        )
+        place = look_up(POSITIONS, positions, "positions")
+        self.place = place(max_len, dtype=self.dtype_policy, name="positions")
         self.tokens = keras.layers.Embedding(
             vocab_size,
             embed_dim,

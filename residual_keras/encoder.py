@@ -102,18 +102,10 @@ class TransformerBlock(Stack):
         self.rate = rate
         self.epsilon = epsilon
         self.kernel_initializer = independent(kernel_initializer)
-        self.residual = None
+        self.residual = self.residual_spec = None
         if residual is not None:
-            self.residual = residuals.get(
-                residual,
-                num_sublayers=2,
-                rate=rate,
-                epsilon=epsilon,
-                dtype=self.dtype_policy,
-                name="residual",
-            )
+            self.make_residual(residual, rate, epsilon)
             sublayer_options = sublayer_options or asked_of_block(self.residual, 0)
-        self.residual_spec = residual
         self.sublayer_options = sublayer_options or [{}, {}]
         common = {
             "kernel_initializer": self.kernel_initializer,
@@ -269,7 +261,6 @@ class TransformerEncoder(Stack):
                 f"num_layers must be positive. Received: num_layers={num_layers}"
             )
         self.num_layers = num_layers
-        self.residual_spec = residual
         self.final_norm = final_norm
         self.block_options = {
             "embed_dim": embed_dim,
@@ -285,14 +276,7 @@ class TransformerEncoder(Stack):
             "kernel_initializer": independent(kernel_initializer),
             "epsilon": epsilon,
         }
-        self.residual = residuals.get(
-            residual,
-            num_sublayers=2 * num_layers,
-            rate=rate,
-            epsilon=epsilon,
-            dtype=self.dtype_policy,
-            name="residual",
-        )
+        self.make_residual(residual, rate, epsilon)
         self.blocks = [
             TransformerBlock(
                 **self.block_options,
@@ -309,14 +293,11 @@ class TransformerEncoder(Stack):
             )
 
     def get_config(self):
+        of_block = self.blocks[0].get_config()
         return {
             **super().get_config(),
             "num_layers": self.num_layers,
-            **self.block_options,
-            "activation": self.blocks[0].get_config()["activation"],
-            "kernel_initializer": keras.initializers.serialize(
-                self.block_options["kernel_initializer"]
-            ),
+            **{name: of_block[name] for name in self.block_options},
             "residual": plain(self.residual_spec),
             "final_norm": self.final_norm,
         }

@@ -101,17 +101,7 @@ class ServingModule(tf.Module):
     )
     def from_ids(self, token_ids):
         """Probabilities and label of token ids."""
-        limits = [getattr(layer, "longest", None) for layer in self.layers()]
-        for limit in filter(None, limits):
-            # On a GPU the look-up of a position that is not there would give zeros.
-            length = tf.shape(token_ids)[1]
-            message = f"A text may have at most {limit} token ids. Received:"
-            tf.debugging.Assert(length <= limit, [message, length])
         return self.answer(token_ids)
-
-    def layers(self):
-        """The classifier's layers."""
-        return self._model.it.classifier.layers
 
     def answer(self, ids):
         """The outputs by name."""

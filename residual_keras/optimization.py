@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from .spec import nearest
+from .spec import look_up
 
 
 def no_decay(model):
@@ -25,7 +25,11 @@ def no_decay(model):
         >>> [v.path for v in no_decay(model)][0]
         'embedding/positions/table'
     """
-    spared = {id(weight) for layer in _layers(model) for weight in _spared(layer)}
+    spared = {
+        id(weight)
+        for layer in _layers(model)
+        for weight in getattr(layer, "spared", [])
+    }
     return [
         weight
         for weight in model.trainable_weights
@@ -38,10 +42,6 @@ def _layers(model):
         yield layer
         if isinstance(layer, keras.Model):
             yield from _layers(layer)
-
-
-def _spared(layer):
-    return getattr(layer, "spared", [])
 
 
 def spare(optimizer, model):
@@ -134,9 +134,7 @@ def schedule(name, peak, *, warmup_steps, total_steps):
         >>> float(schedule("cosine", 1.0, warmup_steps=2, total_steps=6)(6))
         0.0
     """
-    if name not in SCHEDULES:
-        raise ValueError(f"No schedule {name!r}. {nearest(name, SCHEDULES)}")
-    return SCHEDULES[name](peak, warmup_steps, total_steps)
+    return look_up(SCHEDULES, name, "schedule")(peak, warmup_steps, total_steps)
 
 
 @keras.saving.register_keras_serializable("residual_keras")

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 
-from .spec import nearest
+from .spec import look_up
 
 
 def _option(default, text):
@@ -139,10 +139,9 @@ class Recipe:
             raise ValueError(
                 f"A config.json must hold an object. Received: {type(options).__name__}"
             )
-        known = {field.name for field in dataclasses.fields(cls)}
+        known = {field.name: field for field in dataclasses.fields(cls)}
         for name in options:
-            if name not in known:
-                raise ValueError(f"No option {name!r}. {nearest(name, known)}")
+            look_up(known, name, "option")
         return cls(**options)
 
 

@@ -154,9 +154,7 @@ def newest_folder(base="runs"):
 
 def write(path, text):
     """Writes a text file beside and renames it, so that it is never half there."""
-    beside = path.with_name(f".{path.name}")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)
+    save(path, lambda beside: beside.write_text(text, encoding="utf-8"))
 
 
 def save(path, writer):

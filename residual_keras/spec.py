@@ -38,6 +38,29 @@ def parse(spec):
         ) from None
 
 
+def look_up(table, name, what):
+    """`table[name]`, or an error that says what could have been meant.
+
+    Args:
+        table: a dict from names.
+        name: the name asked for.
+        what: what it names, such as `"pooling"`.
+
+    Returns:
+        The entry.
+
+    Raises:
+        ValueError: if the name is not in the table.
+
+    Example:
+        >>> look_up({"mean": 1}, "mean", "pooling")
+        1
+    """
+    if name not in table:
+        raise ValueError(f"No {what} {name!r}. {nearest(name, table)}")
+    return table[name]
+
+
 def nearest(name, known):
     """A sentence that names what is known, the nearest first.
 

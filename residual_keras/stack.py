@@ -2,6 +2,7 @@
 
 import keras
 
+from . import residuals
 from .attention import attention_bias
 
 
@@ -33,6 +34,18 @@ class Stack(keras.layers.Layer):
         self.causal = causal
         # No class attribute: on the PyTorch backend it would hide the layer set later.
         self.norm = None
+
+    def make_residual(self, spec, rate, epsilon):
+        """Makes the scheme for the stack's sublayers; `spec` goes into the config."""
+        self.residual_spec = spec
+        self.residual = residuals.get(
+            spec,
+            num_sublayers=2 * self.num_layers,
+            rate=rate,
+            epsilon=epsilon,
+            dtype=self.dtype_policy,
+            name="residual",
+        )
 
     def carry(self, state, bias, training):
         """The state after all sublayers, and a list of each block's scores."""

@@ -77,7 +77,7 @@ def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds
     state = TrainingState(folder, steps, seconds)
     try:
         with state.heed_signals():
-            fit(recipe, folder, model, data, state, verbose, tensorboard)
+            fit(recipe, folder, model, data, state, epochs, verbose, tensorboard)
         status = "finished"
     except Interrupted:
         status = "interrupted"
@@ -126,7 +126,7 @@ def compile_for(recipe, classifier, total_steps):
     classifier.compile(optimizer, loss)
 
 
-def fit(recipe, folder, model, data, state, verbose, tensorboard):
+def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
     """Trains from the state's step on, to the last epoch or the end of patience."""
     steps, size = state.steps_per_epoch, recipe.batch_size
     step = state.restore(model.classifier)
@@ -163,7 +163,7 @@ def fit(recipe, folder, model, data, state, verbose, tensorboard):
     if done:  # a run that was stopped inside an epoch first does the rest of it
         run(epoch, epoch + 1, steps - done)
         epoch += 1
-    run(epoch, recipe.epochs_for(data.train.texts), steps)
+    run(epoch, epochs, steps)
 
 
 def finish(recipe, folder, model, data, state, status):

@@ -1,4 +1,7 @@
+import json
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +20,24 @@ def seeded():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture(scope="session")
+def new_process():
+    """Runs code that ends by printing JSON in a new process; returns what it said."""
+
+    def run(code, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,6 @@
 """The whole classifier: padding, head and loss, ids, sizes, saving, precision, XLA."""
 
 import json
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -23,9 +20,6 @@ from residual_keras.embedding import POSITIONS
 from residual_keras.pooling import POOLINGS
 from residual_keras.positions import LearnedPositions
 from residual_keras.residuals import SCHEMES
-
-# Keras 3.15 saves its variables by an `__array__` that NumPy 2 deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
 
 OWN_SCHEMES = [
     n for n, c in SCHEMES.items() if c.__module__.startswith("residual_keras.")
@@ -508,17 +502,9 @@ print(json.dumps(found))
 """
 
 
-def test_a_new_process_loads_the_very_models(saved):
+def test_a_new_process_loads_the_very_models(saved, new_process):
     folder, models = saved
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(folder), json.dumps(IDS.tolist())],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = new_process(LOAD, folder, json.dumps(IDS.tolist()))
     assert set(found) == set(models)
     for name, model in models.items():
         of = found[name]

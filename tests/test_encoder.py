@@ -22,9 +22,6 @@ from residual_keras import (
 )
 from residual_keras.residuals import SCHEMES, get
 
-# Keras 3.15 saves its variables by an `__array__` that NumPy 2 deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
-
 SIZES = {"embed_dim": 6, "num_heads": 3, "ff_dim": 7}
 EVERY_SCHEME = pytest.mark.parametrize("scheme", sorted(SCHEMES))
 

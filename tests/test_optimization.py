@@ -29,9 +29,6 @@ from residual_keras.optimization import SCHEDULES, spare
 from residual_keras.pooling import POOLINGS
 from residual_keras.residuals import SCHEMES
 
-# Keras 3.15 saves its variables by an `__array__` that NumPy 2 deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
-
 OWN_SCHEMES = [
     n for n, c in SCHEMES.items() if c.__module__.startswith("residual_keras.")
 ]

@@ -16,9 +16,6 @@ from hypothesis import strategies as st
 
 from residual_keras.text import TextVectorizer, as_texts, tokenize
 
-# Keras 3.15 saves its variables by an `__array__` that NumPy 2 deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
-
 CORPUS = [
     "I really liked it, it was a warm film!",
     "It was dull. It was long.",

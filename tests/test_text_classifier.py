@@ -1,9 +1,6 @@
 """From raw texts to probabilities: what may come in, in which order, and saving."""
 
 import json
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -13,9 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from residual_keras import TextClassifier, TextVectorizer, build_classifier
-
-# Keras 3.15 saves its variables by an `__array__` that NumPy 2 deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation")
 
 LABELS = ["dull", "fair", "fine"]
 TEXTS = [
@@ -244,19 +238,11 @@ print(json.dumps(found))
 """
 
 
-def test_a_new_process_loads_the_very_model(model, tmp_path):
+def test_a_new_process_loads_the_very_model(model, tmp_path, new_process):
     path = tmp_path / "model.keras"
     model.classifier.compile("adam")
     model.save(path)
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD, str(path), json.dumps(TEXTS)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = new_process(LOAD, path, json.dumps(TEXTS))
 
     # Documented: the package loads Keras, and so registers, only when it is used.
     assert "Could not locate class" in found["error"]

@@ -5,14 +5,11 @@ import keyword
 
 import keras
 
-from ..spec import nearest, parse
+from ..spec import look_up, nearest, parse
 
 SCHEMES = {}
-STACK_OPTIONS = (
-    "num_sublayers",
-    "rate",
-    "epsilon",
-)  # the stack's to set, not the spec's
+# The stack's to set, not the spec's.
+STACK_OPTIONS = ("num_sublayers", "rate", "epsilon")
 
 
 def register(name):
@@ -99,8 +96,7 @@ def get(spec, *, num_sublayers, **kwargs):
             )
         return spec
     name, options = parse(spec)
-    if name not in SCHEMES:
-        raise ValueError(f"No residual scheme {name!r}. {nearest(name, SCHEMES)}")
+    scheme = look_up(SCHEMES, name, "residual scheme")
     known = scheme_options(name)
     for option in options:
         if option not in known:
@@ -108,7 +104,7 @@ def get(spec, *, num_sublayers, **kwargs):
                 f"The residual scheme {name!r} has no option {option!r}. "
                 + (nearest(option, known) if known else "It has none.")
             )
-    return SCHEMES[name](num_sublayers=num_sublayers, **options, **kwargs)
+    return scheme(num_sublayers=num_sublayers, **options, **kwargs)
 
 
 def scheme_options(name):
