@@ -1,7 +1,10 @@
 import json
 import os
+import pathlib
+import runpy
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -20,6 +23,13 @@ def seeded():
 @pytest.fixture
 def rng():
     return np.random.default_rng(7)
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """The module tests/reference.py."""
+    path = pathlib.Path(__file__).parent / "reference.py"
+    return types.SimpleNamespace(**runpy.run_path(path))
 
 
 @pytest.fixture(scope="session")

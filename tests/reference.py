@@ -3,7 +3,8 @@
 The function named after a scheme takes x (batch, time, width), the sublayers f_i as
 functions, the scheme's weights by their path inside it, the norms' epsilon, and the
 scheme's options. It returns what `finish` returns; the norm that a stack adds is not
-part of it. A kernel stands on the right, as in Keras: y = x K + b.
+part of it. A kernel stands on the right, as in Keras: y = x K + b. At the end of the
+file stands how many weights each scheme has.
 """
 
 import numpy as np
@@ -48,3 +49,12 @@ def attention_residual(x, sublayers, weights, epsilon, fusion_init=None):
         gain, offset = weights[f"norm_{i}/gamma"], weights[f"norm_{i}/beta"]
         x = layer_norm(fused, epsilon, gain, offset)
     return x
+
+
+# Weights that a scheme adds to n sublayers of width d, and a stack's norm at the end.
+COUNTS = {
+    "attention_residual": lambda n, d: (n * (3 * d * d + 4 * d), 0),
+    "none": lambda n, d: (0, 2 * d),
+    "post_ln": lambda n, d: (n * 2 * d, 0),
+    "pre_ln": lambda n, d: (n * 2 * d, 2 * d),
+}

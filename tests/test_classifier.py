@@ -367,27 +367,17 @@ def test_features_can_be_read_off_a_layer(pooling, length):
     np.testing.assert_allclose(head(vector(IDS)), model(IDS), atol=1e-6)
 
 
-NORM = 2 * WIDTH
-# What a scheme adds in n sublayers of width d, with the norm at a stack's end.
-ADDED = {
-    "none": lambda n, d: NORM,
-    "post_ln": lambda n, d: n * NORM,
-    "pre_ln": lambda n, d: n * NORM + NORM,
-    "attention_residual": lambda n, d: n * (3 * d * d + 4 * d),
-}
-
-
 def dense(inputs, outputs, bias=True):
     return inputs * outputs + (outputs if bias else 0)
 
 
 @pytest.mark.parametrize("scheme", OWN_SCHEMES)
-def test_parameters_and_summary_by_formula(scheme):
+def test_parameters_and_summary_by_formula(scheme, reference):
     model = small(residual=scheme, num_layers=2)
     block = dense(WIDTH, 3 * WIDTH) + dense(WIDTH, WIDTH)
     block += dense(WIDTH, HIDDEN) + dense(HIDDEN, WIDTH)
     total = (VOCABULARY + MAX_LEN) * WIDTH + 2 * block + dense(2 * WIDTH, 3)
-    total += ADDED[scheme](4, WIDTH)
+    total += sum(reference.COUNTS[scheme](4, WIDTH))
     assert model.count_params() == total
 
     lines = []

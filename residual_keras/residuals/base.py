@@ -5,11 +5,12 @@ import keyword
 
 import keras
 
+from ..norms import make_norm
 from ..spec import look_up, nearest, parse
 
 SCHEMES = {}
 # The stack's to set, not the spec's.
-STACK_OPTIONS = ("num_sublayers", "rate", "epsilon")
+STACK_OPTIONS = ("num_sublayers", "per_block", "rate", "epsilon", "norm")
 
 
 def register(name):
@@ -65,7 +66,8 @@ def get(spec, *, num_sublayers, **kwargs):
         spec: `"name"` or `"name(option=value)"`, a `Residual`, or the config dict that
             `keras.saving.serialize_keras_object` makes of one.
         num_sublayers: n, two for every Transformer block.
-        **kwargs: `rate`, `epsilon`, and `dtype`, `name`, ... of the layer.
+        **kwargs: `per_block`, `rate`, `epsilon`, `norm`, and `dtype`, `name`, ... of
+            the layer.
 
     Returns:
         A `Residual` for n sublayers. An instance is returned as it is.
@@ -134,26 +136,43 @@ class Residual(keras.layers.Layer):
         S = write(S, f_i(read(S, i)), i)    for i = 0 .. n-1
         y = finish(S)
 
-    `read` is pure and, like `finish`, returns a tensor shaped like x. Sublayers with an
-    even index are attention, those with an odd one feed-forward. A scheme makes its
-    weights in `build`, whose `input_shape` is the shape of x.
+    `read` is pure and, like `finish`, returns a tensor shaped like x; for attention it
+    may return three, for query, key and value. Sublayers with an even index are
+    attention, those with an odd one feed-forward; where both read the same input
+    (`parallel`), the two are one sublayer. A scheme makes its weights in `build`, whose
+    `input_shape` is the shape of x.
 
     This base class is the plain residual x + f(x) of He et al. 2016
     (arXiv:1512.03385), whose state is x itself.
 
+    The stack sets all arguments but a scheme's own options.
+
     Args:
         num_sublayers: n, two for every Transformer block.
-        rate: share of each update that is dropped in training; the stack sets it.
-        epsilon: of the scheme's own norms; the stack sets it.
+        per_block: sublayers in a block, 2, or 1 where attention and feed-forward read
+            the same input and are written as one.
+        rate: share of each update that is dropped in training.
+        epsilon: of the scheme's own norms.
+        norm: their kind, see `make_norm`.
         **kwargs: of `keras.layers.Layer`.
 
     Raises:
-        ValueError: if `num_sublayers` or `epsilon` is not a positive number.
+        ValueError: if `num_sublayers` or `epsilon` is not a positive number, or
+            `per_block` is 1 for a scheme that treats the two sublayers differently.
     """
 
     final_norm = False  # does a stack need a norm after `finish`? The stack owns it.
+    joins_sublayers = True  # may attention and feed-forward be one sublayer?
 
-    def __init__(self, num_sublayers, rate=0.0, epsilon=1e-6, **kwargs):
+    def __init__(
+        self,
+        num_sublayers,
+        per_block=2,
+        rate=0.0,
+        epsilon=1e-6,
+        norm="layer_norm",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         if not isinstance(num_sublayers, int) or num_sublayers < 1:
             raise ValueError(
@@ -162,8 +181,17 @@ class Residual(keras.layers.Layer):
             )
         if epsilon <= 0:
             raise ValueError(f"epsilon must be positive. Received: epsilon={epsilon}")
+        if per_block not in (1, 2) or (per_block == 1 and not self.joins_sublayers):
+            raise ValueError(
+                "A block has two sublayers, or one where attention and feed-forward "
+                "read the same input (parallel=True), which not every scheme allows. "
+                f"Received: {type(self).__name__} with per_block={per_block!r}"
+            )
+        make_norm(norm)  # an unknown kind is an error here, not when it is built
         self.num_sublayers = num_sublayers
+        self.per_block = per_block
         self.epsilon = epsilon
+        self.norm = norm
         self.dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)
 
     def start(self, x):
@@ -211,12 +239,38 @@ class Residual(keras.layers.Layer):
         """The scheme's matrices that weight decay applies to; all else is spared."""
         return []
 
-    def add_norms(self, count, input_shape):
-        """`count` built norms over the last axis."""
+    def embedding_initializer(self, width):
+        """How the token embedding starts, for a scheme that says so; else None.
+
+        Args:
+            width: embed_dim.
+
+        Returns:
+            A `keras.initializers.Initializer`, or None.
+        """
+
+    @property
+    def num_blocks(self):
+        """The number of Transformer blocks that the sublayers make up."""
+        return -(-self.num_sublayers // self.per_block)
+
+    def calibrate(self, run):
+        """Sets what a scheme reads off one batch before training; most read nothing.
+
+        Args:
+            run: a function that sends the batch through the stack once, eagerly.
+        """
+
+    def add_norms(self, count, input_shape, name="norm", **kwargs):
+        """`count` built norms over the last axis; `kwargs` are of the norm's layer."""
         norms = []
         for i in range(count):
-            norm = keras.layers.LayerNormalization(
-                epsilon=self.epsilon, dtype=self.dtype_policy, name=f"norm_{i}"
+            norm = make_norm(
+                self.norm,
+                self.epsilon,
+                dtype=self.dtype_policy,
+                name=f"{name}_{i}",
+                **kwargs,
             )
             norm.build(input_shape)
             norms.append(norm)

@@ -1,9 +1,5 @@
 """The sweeps: a test that takes `name` or `spec` runs for every registered scheme."""
 
-import pathlib
-import runpy
-import types
-
 import pytest
 
 from residual_keras.residuals import SCHEMES
@@ -37,10 +33,3 @@ def one_of_each_kind(request):
 def specs():
     """All that `spec` runs through, for a test that does it at once."""
     return NAMES + OPTIONS
-
-
-@pytest.fixture(scope="session")
-def reference():
-    """The module tests/reference.py."""
-    path = pathlib.Path(__file__).parents[1] / "reference.py"
-    return types.SimpleNamespace(**runpy.run_path(path))

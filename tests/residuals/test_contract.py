@@ -279,7 +279,7 @@ def test_mixed_precision(spec, policy, rng, tmp_path):
     y = half(x, mask=mask)
 
     assert y.dtype == half.compute_dtype
-    assert {weight.dtype for weight in half.weights} == {"float32"}
+    assert {weight.dtype for weight in half.trainable_weights} == {"float32"}
     y = numpy(ops.cast(y, "float32"))
     assert np.isfinite(y).all()
     difference = np.abs(y - numpy(single(x, mask=mask)))[mask].mean()

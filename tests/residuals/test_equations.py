@@ -1,5 +1,6 @@
 """Every scheme computes its equation, at any weights."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -13,17 +14,32 @@ def named(scheme):
     return {weight.path.split("/", 1)[1]: weight for weight in scheme.weights}
 
 
+def trainable(scheme):
+    """The paths of the weights that training changes."""
+    return [weight.path.split("/", 1)[1] for weight in scheme.trainable_weights]
+
+
 def carry(scheme, x, sublayers):
     """What the scheme's verbs make of x, with NumPy functions as sublayers."""
     state = scheme.start(ops.convert_to_tensor(x))
     for i, f in enumerate(sublayers):
-        update = f(ops.convert_to_numpy(scheme.read(state, i)))
+        update = f(
+            keras.tree.map_structure(ops.convert_to_numpy, scheme.read(state, i))
+        )
         state = scheme.write(state, scheme.drop(ops.convert_to_tensor(update)), i)
     return ops.convert_to_numpy(scheme.finish(state))
 
 
 def sublayer(scale, shift):
-    return lambda u: scale * np.tanh(np.roll(u, 1, axis=-1)) + shift
+    """c tanh(roll(u)) + b; of three inputs, no two count alike."""
+
+    def f(u):
+        if isinstance(u, tuple):
+            query, key, value = u
+            u = query + 2 * key - value / 2
+        return scale * np.tanh(np.roll(u, 1, axis=-1)) + shift
+
+    return f
 
 
 def test_every_scheme_has_a_reference(name, reference):
@@ -36,7 +52,7 @@ def test_equals_the_reference(spec, num_layers, width, reference, rng):
     n = 2 * num_layers
     scheme = residuals.get(spec, num_sublayers=n, epsilon=1e-3, dtype="float64")
     scheme.build((None, None, width))
-    for weight in scheme.weights:
+    for weight in scheme.trainable_weights:
         weight.assign(weight + rng.normal(size=weight.shape))
     x = rng.normal(size=(2, 3, width))
     sublayers = [sublayer(*rng.normal(size=2)) for _ in range(n)]
@@ -49,7 +65,7 @@ def test_equals_the_reference(spec, num_layers, width, reference, rng):
     assert got.dtype == "float64"
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-10)
     # Every weight takes part, far beyond that tolerance.
-    for path in weights:
+    for path in trainable(scheme):
         other = {**weights, path: weights[path] + rng.normal(size=weights[path].shape)}
         changed = getattr(reference, name)(x, sublayers, other, 1e-3, **options)
         assert np.abs(changed - expected).max() > 1e-8, path

@@ -6,14 +6,6 @@ from keras import ops
 
 from residual_keras import TransformerBlock, TransformerEncoder, residuals
 
-# The weights a scheme adds to n sublayers of width d, and the stack's own final norm.
-COUNTS = {
-    "attention_residual": lambda n, d: (n * (3 * d * d + 4 * d), 0),
-    "none": lambda n, d: (0, 2 * d),
-    "post_ln": lambda n, d: (n * 2 * d, 0),
-    "pre_ln": lambda n, d: (n * 2 * d, 2 * d),
-}
-
 # Schemes that compute at first what another one computes.
 STARTS_AS = [("attention_residual(fusion_init='identity')", "post_ln")]
 
@@ -40,10 +32,10 @@ def numpy(y):
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_number_of_weights(name, num_layers):
-    assert name in COUNTS, f"Derive the number of weights of {name!r} by hand in COUNTS"
+def test_number_of_weights(name, num_layers, reference):
+    assert name in reference.COUNTS, f"Derive the weights of {name!r} by hand in COUNTS"
     d, ff, heads = 7, 11, 3 * 5
-    of_scheme, final = COUNTS[name](2 * num_layers, d)
+    of_scheme, final = reference.COUNTS[name](2 * num_layers, d)
     attention = 3 * (d * heads + heads) + heads * d + d
     feed_forward = d * ff + ff + ff * d + d
 
