@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from .initializers import independent, scaled, side_by_side
+from .norms import make_norm
 
 MASKED = -1e9  # added once to a masked score, in float32 at least: its weight is 0
 
@@ -25,19 +26,38 @@ class SelfAttention(keras.layers.Layer):
         key_dim: width of a head.
         rate: share of the attention weights that is dropped in training.
         rotary: whether queries and keys are turned by their position (`turn`).
+        qk_norm: whether each head's queries and keys are normalised before that, by
+            RMSNorm with a learned gain (Henry et al. 2020, arXiv:2010.04245, in the
+            form of Dehghani et al. 2023, arXiv:2302.05442). It bounds the scores.
+        value_norm: the same for the values.
+        value_residual: whether the values become a V + b V_1, with the values V_1 of
+            the first block and learned numbers a and b, both 1/2 at first (Zhou et al.
+            2024, arXiv:2410.17897).
+        score_residual: whether the scores of the block before are added, both without
+            `bias` (He et al. 2020, arXiv:2012.11747). They stay in memory for it.
+        head_scale: whether each head's result is multiplied by a learned number, 1 at
+            first (Shleifer et al. 2021, arXiv:2110.09456).
+        inner_norm: the kind of a norm over all heads' results, side by side, before the
+            output projection, see `make_norm`; None for none (Wang et al. 2022,
+            arXiv:2210.06423).
         kernel_initializer: of all four kernels, each a draw of its own.
         init_gains: dict that multiplies the first values of query, key, value, output.
+        epsilon: of the norms.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
-        x: (batch, time, embed_dim).
+        x: (batch, time, embed_dim), or three of those: what queries, keys and values
+            are made from.
         bias: what is added to the scores, such as `attention_bias` gives; broadcastable
             to (batch, num_heads, time, time), or None.
+        memory: what the attention of the block before passed on; None in the first.
         return_attention_scores: also return the weights.
+        return_memory: also return what to pass on.
 
     Returns:
         (batch, time, embed_dim), and where asked the attention weights before dropout,
-        (batch, num_heads, time, time).
+        (batch, num_heads, time, time), and the memory: V_1, (batch, num_heads, time,
+        key_dim), and the scores without `bias`.
 
     Raises:
         ValueError: if a number is out of range, or `rotary` meets an odd `key_dim`.
@@ -54,11 +74,20 @@ class SelfAttention(keras.layers.Layer):
         rate=0.0,
         *,
         rotary=False,
+        qk_norm=False,
+        value_norm=False,
+        value_residual=False,
+        score_residual=False,
+        head_scale=False,
+        inner_norm=None,
         kernel_initializer="glorot_uniform",
         init_gains=None,
+        epsilon=1e-6,
         **kwargs,
     ):
-        super().__init__(**kwargs)
+        # Half precision would lose the scores of the block before, and turn MASKED to
+        # -inf: what comes in is cast where it is used.
+        super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
         for name, value in {"num_heads": num_heads, "key_dim": key_dim}.items():
             if value < 1:
@@ -71,8 +100,17 @@ class SelfAttention(keras.layers.Layer):
         self.num_heads = num_heads
         self.key_dim = key_dim
         self.rotary = rotary
+        self.qk_norm = qk_norm
+        self.value_norm = value_norm
+        self.value_residual = value_residual
+        self.score_residual = score_residual
+        self.head_scale = head_scale
+        self.inner_norm = inner_norm
+        if inner_norm is not None:
+            make_norm(inner_norm)  # an unknown kind is an error here
         self.kernel_initializer = independent(kernel_initializer)
         self.init_gains = init_gains or {}
+        self.epsilon = epsilon
         self.dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)
 
     def get_config(self):
@@ -82,18 +120,27 @@ class SelfAttention(keras.layers.Layer):
             "key_dim": self.key_dim,
             "rate": self.dropout.rate,
             "rotary": self.rotary,
+            "qk_norm": self.qk_norm,
+            "value_norm": self.value_norm,
+            "value_residual": self.value_residual,
+            "score_residual": self.score_residual,
+            "head_scale": self.head_scale,
+            "inner_norm": self.inner_norm,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "init_gains": self.init_gains,
+            "epsilon": self.epsilon,
         }
 
     def build(self, input_shape):
-        width = self.num_heads * self.key_dim
+        if not isinstance(input_shape[-1], int):  # of queries', keys' and values' own
+            input_shape, *_ = input_shape
+        heads = (*input_shape[:-1], self.num_heads * self.key_dim)
         query, key, value, output = (
             scaled(self.kernel_initializer, self.init_gains.get(weight, 1.0))
             for weight in ("query", "key", "value", "output")
         )
         self.qkv = keras.layers.Dense(
-            3 * width,
+            3 * heads[-1],
             kernel_initializer=side_by_side([query, key, value]),
             dtype=self.dtype_policy,
             name="qkv",
@@ -105,16 +152,47 @@ class SelfAttention(keras.layers.Layer):
             name="output",
         )
         self.qkv.build(input_shape)
-        self.output_dense.build((*input_shape[:-1], width))
+        self.output_dense.build(heads)
+        if self.qk_norm:
+            self.query_norm = self.add_norm("rms_norm", self.key_dim, "query_norm")
+            self.key_norm = self.add_norm("rms_norm", self.key_dim, "key_norm")
+        if self.value_norm:
+            self.values_norm = self.add_norm("rms_norm", self.key_dim, "value_norm")
+        if self.value_residual:
+            half = keras.initializers.Constant(0.5)
+            self.own = self.add_weight(shape=(), initializer=half, name="own")
+            self.first = self.add_weight(shape=(), initializer=half, name="first")
+        if self.head_scale:
+            self.scales = self.add_weight(
+                shape=(self.num_heads, 1, 1), initializer="ones", name="head_scale"
+            )
+        if self.inner_norm is not None:
+            self.heads_norm = self.add_norm(self.inner_norm, heads[-1], "inner_norm")
 
-    def call(self, x, bias=None, training=None, return_attention_scores=False):
-        batch, time = ops.shape(x)[0], ops.shape(x)[1]
-        heads = (batch, time, 3, self.num_heads, self.key_dim)
-        # (3, batch, num_heads, time, key_dim)
-        qkv = ops.transpose(ops.reshape(self.qkv(x), heads), (2, 0, 3, 1, 4))
-        query, key, value = ops.unstack(qkv, 3, axis=0)
+    def add_norm(self, kind, width, name):
+        """A built norm over the last axis."""
+        norm = make_norm(kind, self.epsilon, dtype=self.dtype_policy, name=name)
+        norm.build((None, None, width))
+        return norm
+
+    def call(
+        self,
+        x,
+        bias=None,
+        memory=None,
+        training=None,
+        return_attention_scores=False,
+        return_memory=False,
+    ):
+        query, key, value = self.project(x)
+        first, previous = (value, None) if memory is None else memory
+        if self.qk_norm:
+            query, key = self.query_norm(query), self.key_norm(key)
         if self.rotary:
             query, key = turn(query), turn(key)
+        if self.value_residual and memory is not None:
+            own, share = (ops.cast(w, value.dtype) for w in (self.own, self.first))
+            value = own * value + share * first
 
         # In half precision, products of large numbers overflow and a softmax over many
         # tokens loses them: scores are never below float32.
@@ -122,17 +200,48 @@ class SelfAttention(keras.layers.Layer):
         query, key = ops.cast(query, exact), ops.cast(key, exact)
         query = query * self.key_dim**-0.5
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
+        if self.score_residual and previous is not None:
+            scores = scores + previous
+        memory = first, scores
         if bias is not None:
-            # Keras casts a bias as it casts x: in float16 MASKED arrives as -inf, and a
-            # row of those has no softmax.
+            # A row of -inf has no softmax.
             scores = scores + ops.maximum(ops.cast(bias, exact), MASKED)
         weights = ops.cast(softmax(scores), self.compute_dtype)
 
         y = ops.matmul(self.dropout(weights, training=training), value)
+        if self.head_scale:
+            y = y * ops.cast(self.scales, y.dtype)
         y = ops.transpose(y, (0, 2, 1, 3))
-        y = ops.reshape(y, (batch, time, self.num_heads * self.key_dim))
+        y = ops.reshape(y, (*ops.shape(y)[:2], self.num_heads * self.key_dim))
+        if self.inner_norm is not None:
+            y = self.heads_norm(y)
         y = self.output_dense(y)
-        return (y, weights) if return_attention_scores else y
+        also = [weights] * return_attention_scores + [memory] * return_memory
+        return (y, *also) if also else y
+
+    def project(self, x):
+        """Queries, keys and values, (batch, num_heads, time, key_dim) each."""
+        heads = (self.num_heads, self.key_dim)
+        if not isinstance(x, (tuple, list)):
+            batch, time = ops.shape(x)[0], ops.shape(x)[1]
+            parts = ops.reshape(self.qkv(x), (batch, time, 3, *heads))
+            # (3, batch, num_heads, time, key_dim)
+            parts = ops.unstack(ops.transpose(parts, (2, 0, 3, 1, 4)), 3, axis=0)
+        else:
+            kernels, biases = (
+                ops.split(ops.cast(weight, self.compute_dtype), 3, axis=-1)
+                for weight in (self.qkv.kernel, self.qkv.bias)
+            )
+            parts = []
+            for one, kernel, bias in zip(x, kernels, biases, strict=True):
+                part = ops.matmul(ops.cast(one, self.compute_dtype), kernel) + bias
+                part = ops.reshape(part, (*ops.shape(part)[:2], *heads))
+                parts.append(ops.transpose(part, (0, 2, 1, 3)))
+        query, key, value = parts
+        return query, key, self.values_norm(value) if self.value_norm else value
+
+    def compute_mask(self, x, previous_mask=None):
+        return previous_mask[0] if isinstance(x, (tuple, list)) else previous_mask
 
 
 def softmax(scores):

@@ -1,7 +1,10 @@
 """ids -> embedding -> encoder -> pooling -> logits, as one functional model."""
 
+import inspect
+
 import keras
 
+from . import residuals
 from .embedding import ClassToken, TokenAndPositionEmbedding, WordDropout
 from .encoder import TransformerEncoder
 from .optimization import spare
@@ -23,14 +26,9 @@ def build_classifier(
     positions="learned",
     pooling="mean_max",
     word_rate=0.0,
-    key_dim=None,
-    activation="relu",
-    attention_rate=0.0,
-    ff_rate=0.0,
-    kernel_initializer="glorot_uniform",
-    epsilon=1e-6,
     dtype=None,
     name="classifier",
+    **kwargs,
 ):
     """Builds a text classifier around one residual scheme.
 
@@ -50,15 +48,12 @@ def build_classifier(
         pooling: "mean", "max", "mean_max", "attention", or "cls" (the vector of a
             learned token that is put before the text).
         word_rate: share of the words that are read as unknown in training.
-        key_dim: width of a head; None: embed_dim // num_heads.
-        activation: of the feed-forward networks.
-        attention_rate: share of the attention weights that is dropped.
-        ff_rate: share of the feed-forward networks' hidden values that is dropped.
-        kernel_initializer: of the encoder's kernels.
-        epsilon: added to the variance in the norms.
         dtype: the policy of embedding and encoder, such as "mixed_bfloat16"; None: the
             global one. Pooling and head are float32 under every policy.
         name: of the model.
+        **kwargs: of `TransformerEncoder`: norm, parallel, stochastic_depth, key_dim,
+            activation, attention_rate, ff_rate, causal, qk_norm, value_residual,
+            score_residual, head_scale, kernel_initializer, epsilon, final_norm.
 
     Returns:
         A `Classifier`: token ids, int32 (batch, time) -> logits (batch, num_classes),
@@ -75,16 +70,33 @@ def build_classifier(
         >>> model(keras.ops.ones((2, 7), "int32")).shape
         TensorShape([2, 4])
     """
-    if num_classes < 1:
-        raise ValueError(
-            f"num_classes must be positive. Received: num_classes={num_classes}"
-        )
+    counts = {"num_classes": num_classes, "num_layers": num_layers}
+    for argument, value in counts.items():
+        if value < 1:
+            raise ValueError(
+                f"{argument} must be positive. Received: {argument}={value}"
+            )
     pool = look_up(POOLINGS, pooling, "pooling")
+    known = {**_arguments(build_classifier), **_arguments(TransformerEncoder)}
+    del known["rotary"]  # `positions` says so
+    for argument in kwargs:
+        look_up(known, argument, "argument")
 
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = WordDropout(word_rate, name="word_dropout")(ids) if word_rate else ids
+    # How the tokens start may be the scheme's to say; the encoder makes its own later.
+    per_block = 1 if kwargs.get("parallel") else 2
+    scheme = residuals.get(
+        residual, num_sublayers=per_block * num_layers, per_block=per_block
+    )
     x = TokenAndPositionEmbedding(
-        vocab_size, max_len, embed_dim, positions, dtype=dtype, name="embedding"
+        vocab_size,
+        max_len,
+        embed_dim,
+        positions,
+        scheme.embedding_initializer(embed_dim),
+        dtype=dtype,
+        name="embedding",
     )(x)
     if pooling == "cls":
         x = ClassToken(dtype=dtype, name="class_token")(x)
@@ -96,21 +108,22 @@ def build_classifier(
         4 * embed_dim if ff_dim is None else ff_dim,
         rate,
         residual=residual,
-        key_dim=key_dim,
-        activation=activation,
-        attention_rate=attention_rate,
-        ff_rate=ff_rate,
         rotary=positions == "rotary",
-        kernel_initializer=kernel_initializer,
-        epsilon=epsilon,
         dtype=dtype,
         name="encoder",
+        **kwargs,
     )(x)
     # Half precision would round close calls away.
     x = pool(dtype="float32", name="pooling")(x)
     x = keras.layers.Dropout(rate, dtype="float32", name="pooling_dropout")(x)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
     return Classifier(ids, logits, name=name)
+
+
+def _arguments(function):
+    """The named arguments of a function or a class, as a dict."""
+    parameters = inspect.signature(function).parameters
+    return {n: p for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD}
 
 
 @keras.saving.register_keras_serializable("residual_keras")
@@ -176,6 +189,15 @@ class Classifier(keras.Model):
         }
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
+
+    def calibrate(self, ids):
+        """Sets what the scheme reads off one batch before training, if it does.
+
+        Args:
+            ids: the first batch, int32 (batch, time).
+        """
+        scheme = self.get_layer("encoder").residual
+        scheme.calibrate(lambda: self(ids, training=False))
 
     def call(self, inputs, training=None, mask=None):
         if hasattr(inputs, "to_tensor"):  # ragged

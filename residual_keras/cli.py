@@ -92,7 +92,11 @@ def parser():
     add_run_dir(sub)
     sub.add_argument("--to", help="folder of versions (default: the run's export/)")
 
-    verb(schemes)
+    sub = verb(schemes)
+    sub.add_argument("name", nargs="?", metavar="NAME", help="tell all of this one")
+    sub.add_argument(
+        "--format", choices=("text", "json"), default="text", help="of the answer"
+    )
     return top
 
 
@@ -219,15 +223,24 @@ def export(args):
 
 
 def schemes(args):
-    """List the residual schemes, their equations and options."""
+    """List the residual schemes, or tell all that is known of one."""
     with quiet_start():
-        from . import residuals
+        from . import catalogue
 
-    for name, scheme in sorted(residuals.SCHEMES.items()):
-        options = residuals.scheme_options(name)
-        named = ", ".join(f"{option}={value!r}" for option, value in options.items())
-        spec = f"{name}({named})" if named else name
-        print(f"{spec}\n    {scheme.__doc__.split(chr(10))[0]}")
+    if args.name:
+        told = catalogue.describe(args.name.split("(")[0].strip())
+    else:
+        told = catalogue.schemes()
+    if args.format == "json":
+        plain = told.to_dict() if args.name else [scheme.to_dict() for scheme in told]
+        print(json.dumps(plain, indent=2, ensure_ascii=False, default=repr))
+    else:
+        print(told if args.name else catalogue.table(told, line_width(sys.stdout)))
+
+
+def line_width(file):
+    """The characters that a line of a terminal holds; None where nothing is cut."""
+    return os.get_terminal_size(file.fileno()).columns if file.isatty() else None
 
 
 def trained(run_dir):

@@ -31,6 +31,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         embed_dim: width of the stream.
         positions: "learned", "sinusoidal", "none", or "rotary": nothing is added here
             then, and the encoder turns queries and keys (`rotary=True`).
+        embeddings_initializer: of the tokens; None for the one that fits the positions.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -49,7 +50,15 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         TensorShape([2, 5, 8])
     """
 
-    def __init__(self, vocab_size, max_len, embed_dim, positions="learned", **kwargs):
+    def __init__(
+        self,
+        vocab_size,
+        max_len,
+        embed_dim,
+        positions="learned",
+        embeddings_initializer=None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         if vocab_size <= UNKNOWN_ID:
             raise ValueError(
@@ -64,15 +73,29 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
         self.max_len = max_len
         self.embed_dim = embed_dim
         self.positions = positions
+        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         place = look_up(POSITIONS, positions, "positions")
         self.place = place(max_len, dtype=self.dtype_policy, name="positions")
         self.tokens = keras.layers.Embedding(
             vocab_size,
             embed_dim,
-            embeddings_initializer=self.place.token_initializer,
+            embeddings_initializer=(
+                self.embeddings_initializer or self.place.token_initializer
+            ),
             dtype=self.dtype_policy,
             name="tokens",
         )
+
+    def get_config(self):
+        start = keras.initializers.serialize(self.embeddings_initializer)
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "max_len": self.max_len,
+            "embed_dim": self.embed_dim,
+            "positions": self.positions,
+            "embeddings_initializer": start,
+        }
 
     def build(self, input_shape):
         self.tokens.build(input_shape)

@@ -3,6 +3,7 @@
 import keras
 
 from .initializers import independent, scaled
+from .norms import make_norm
 
 
 @keras.saving.register_keras_serializable("residual_keras")
@@ -15,8 +16,11 @@ class FeedForward(keras.layers.Layer):
         ff_dim: width of the hidden layer.
         rate: share of the hidden values that is dropped in training.
         activation: of the hidden layer, whatever `keras.activations.get` takes.
+        inner_norm: the kind of a norm of the hidden values, see `make_norm`; None for
+            none. It comes before their dropout (Wang et al. 2022, arXiv:2210.06423).
         kernel_initializer: of both kernels, each a draw of its own.
         init_gains: dict that multiplies the first values of ff_in and ff_out.
+        epsilon: of the norm.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -36,8 +40,10 @@ class FeedForward(keras.layers.Layer):
         rate=0.0,
         *,
         activation="relu",
+        inner_norm=None,
         kernel_initializer="glorot_uniform",
         init_gains=None,
+        epsilon=1e-6,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -46,8 +52,12 @@ class FeedForward(keras.layers.Layer):
             raise ValueError(f"ff_dim must be positive. Received: ff_dim={ff_dim}")
         self.ff_dim = ff_dim
         self.activation = keras.activations.get(activation)
+        self.inner_norm = inner_norm
+        if inner_norm is not None:
+            make_norm(inner_norm)  # an unknown kind is an error here
         self.kernel_initializer = independent(kernel_initializer)
         self.init_gains = init_gains or {}
+        self.epsilon = epsilon
         self.dropout = keras.layers.Dropout(rate, dtype=self.dtype_policy)
 
     def get_config(self):
@@ -56,8 +66,10 @@ class FeedForward(keras.layers.Layer):
             "ff_dim": self.ff_dim,
             "rate": self.dropout.rate,
             "activation": keras.activations.serialize(self.activation),
+            "inner_norm": self.inner_norm,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "init_gains": self.init_gains,
+            "epsilon": self.epsilon,
         }
 
     def build(self, input_shape):
@@ -78,8 +90,17 @@ class FeedForward(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="project",
         )
+        hidden = (*input_shape[:-1], self.ff_dim)
         self.expand.build(input_shape)
-        self.project.build((*input_shape[:-1], self.ff_dim))
+        self.project.build(hidden)
+        if self.inner_norm is not None:
+            self.hidden_norm = make_norm(
+                self.inner_norm, self.epsilon, dtype=self.dtype_policy, name="norm"
+            )
+            self.hidden_norm.build(hidden)
 
     def call(self, x, training=None):
-        return self.project(self.dropout(self.expand(x), training=training))
+        hidden = self.expand(x)
+        if self.inner_norm is not None:
+            hidden = self.hidden_norm(hidden)
+        return self.project(self.dropout(hidden, training=training))

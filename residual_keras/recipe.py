@@ -38,6 +38,8 @@ class Recipe:
     data_seed: int = _option(0, "decides which rows are validated on")
 
     residual: str = _option("pre_ln", "the scheme, see `residual-keras schemes`")
+    norm: str = _option("layer_norm", "layer_norm, rms_norm or dyt")
+    parallel: bool = _option(False, "attention and feed-forward read the same input")
     num_layers: int = _option(2, "Transformer blocks")
     embed_dim: int = _option(96, "width of the stream")
     num_heads: int = _option(4, "attention heads")
@@ -48,12 +50,19 @@ class Recipe:
     positions: str = _option("learned", "learned, sinusoidal, rotary or none")
     pooling: str = _option("mean_max", "mean, max, mean_max, attention or cls")
     activation: str = _option("relu", "of the feed-forward nets")
+    qk_norm: bool = _option(False, "normalise each head's queries and keys")
+    value_residual: bool = _option(False, "mix in the first block's values")
+    score_residual: bool = _option(False, "add the attention scores of the last block")
+    head_scale: bool = _option(False, "give each attention head a learned factor")
     rate: float = _option(0.2, "dropout on every sublayer's output")
     word_rate: float | None = _option(
         None, "share of the words read as unknown (0.15 for long texts, else 0)"
     )
     attention_rate: float = _option(0.0, "dropout on the attention weights")
     ff_rate: float = _option(0.0, "dropout inside the feed-forward nets")
+    stochastic_depth: float = _option(
+        0.0, "share of the texts that the last block skips in training; less for others"
+    )
 
     epochs: int | None = _option(
         None, "times through the rows at most (as many as make 60M characters, 2 to 12)"

@@ -5,6 +5,8 @@ import keras
 from . import residuals
 from .attention import attention_bias
 
+WEIGHTS = (("query", "key", "value", "output"), ("ff_in", "ff_out"))  # by sublayer
+
 
 class Stack(keras.layers.Layer):
     """What a block by itself and a stack of blocks share: from the input to `finish`.
@@ -35,17 +37,24 @@ class Stack(keras.layers.Layer):
         # No class attribute: on the PyTorch backend it would hide the layer set later.
         self.norm = None
 
-    def make_residual(self, spec, rate, epsilon):
+    def make_residual(self, spec, parallel, **kwargs):
         """Makes the scheme for the stack's sublayers; `spec` goes into the config."""
+        per_block = 1 if parallel else 2
         self.residual_spec = spec
         self.residual = residuals.get(
             spec,
-            num_sublayers=2 * self.num_layers,
-            rate=rate,
-            epsilon=epsilon,
+            num_sublayers=per_block * self.num_layers,
+            per_block=per_block,
             dtype=self.dtype_policy,
             name="residual",
+            **kwargs,
         )
+        if self.residual.per_block != per_block:  # an instance
+            raise ValueError(
+                f"With parallel={parallel}, a block has {per_block} for a residual "
+                f"scheme. Received: {self.residual.name} with "
+                f"per_block={self.residual.per_block}"
+            )
 
     def carry(self, state, bias, training):
         """The state after all sublayers, and a list of each block's scores."""
@@ -92,6 +101,15 @@ class Stack(keras.layers.Layer):
             y = self.norm(y)
         return (y, self.shown(scores)) if return_attention_scores else y
 
+    def calibrate(self, x, mask=None):
+        """Sets what the scheme reads off one batch before training, if it does.
+
+        Args:
+            x: a batch, as in a call.
+            mask: as in a call.
+        """
+        self.residual.calibrate(lambda: self(x, mask=mask, training=False))
+
     def shown(self, scores):
         """The list of scores as the caller gets it."""
         return scores
@@ -115,3 +133,35 @@ class Stack(keras.layers.Layer):
         """What weight decay leaves alone: the scheme's weights but for its matrices."""
         decayed = {id(weight) for weight in self.residual.decayed}
         return [w for w in self.residual.trainable_weights if id(w) not in decayed]
+
+
+def check_shares(**shares):
+    """Raises ValueError if a share, such as a rate of dropout, is not in [0, 1]."""
+    for name, value in shares.items():
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} must be in [0, 1]. Received: {name}={value}")
+
+
+def asked_of_block(residual, index):
+    """What a scheme asks of a block's two sublayers, as constructor arguments."""
+    last = residual.per_block * (index + 1) - 1
+    first = last - residual.per_block + 1  # the same, where both are one sublayer
+    attention, feed_forward = (
+        {
+            **residual.sublayer_options(i),
+            "init_gains": {weight: residual.init_gain(i, weight) for weight in weights},
+        }
+        for i, weights in zip((first, last), WEIGHTS, strict=True)
+    )
+    if index == 0:  # no block before it: what weighs that one's values would be dead
+        attention["value_residual"] = False
+    return [attention, feed_forward]
+
+
+def plain(residual):
+    """A scheme as it stands in a config: its spec, or the config of an instance."""
+    if isinstance(residual, residuals.Residual):
+        config = keras.saving.serialize_keras_object(residual)
+        config.pop("build_config", None)  # its stack builds it
+        return config
+    return residual

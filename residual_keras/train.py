@@ -92,6 +92,9 @@ def build(recipe, data):
         vectorizer.vocab_size,
         len(data.label_names),
         residual=recipe.residual,
+        norm=recipe.norm,
+        parallel=recipe.parallel,
+        stochastic_depth=recipe.stochastic_depth,
         num_layers=recipe.num_layers,
         embed_dim=recipe.embed_dim,
         num_heads=recipe.num_heads,
@@ -104,6 +107,10 @@ def build(recipe, data):
         activation=recipe.activation,
         attention_rate=recipe.attention_rate,
         ff_rate=recipe.ff_rate,
+        qk_norm=recipe.qk_norm,
+        value_residual=recipe.value_residual,
+        score_residual=recipe.score_residual,
+        head_scale=recipe.head_scale,
         dtype=recipe.precision,
     )
     return TextClassifier(classifier, vectorizer, data.label_names)
@@ -145,6 +152,9 @@ def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
         training = batches.training_batches(
             data.train, model.vectorizer, size, seed=recipe.seed, start_step=state.step
         )
+        if state.step == 0:
+            ids, _ = next(iter(training))
+            model.classifier.calibrate(ids)
         try:
             model.classifier.fit(
                 training,

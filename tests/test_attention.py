@@ -1,6 +1,7 @@
 """Self-attention against its equation in NumPy: masks, causality, rotary positions."""
 
 import itertools
+import json
 import warnings
 
 import keras
@@ -33,22 +34,48 @@ def layer_of(num_heads, key_dim, width, **kwargs):
     return layer
 
 
-def reference(layer, x, allowed):
-    """softmax(Q K^T / sqrt(key_dim)) V, head by head, over what is allowed."""
-    heads, key_dim = layer.num_heads, layer.key_dim
-    kernel, bias = (weight.numpy() for weight in layer.qkv.weights)
-    query, key, value = np.split(x @ kernel + bias, 3, axis=-1)
-    weights = np.zeros((len(x), heads, x.shape[1], x.shape[1]))
-    outputs = []
-    for head in range(heads):
-        part = slice(head * key_dim, (head + 1) * key_dim)
-        q, k, v = query[..., part], key[..., part], value[..., part]
-        scores = q @ k.transpose(0, 2, 1) / np.sqrt(key_dim)
-        scores = np.exp(scores - scores.max(-1, keepdims=True)) * allowed
-        weights[:, head] = scores / scores.sum(-1, keepdims=True)
-        outputs.append(weights[:, head] @ v)
+def rms_norm(x, norm):
+    scale = norm.scale.numpy()
+    return scale * x / np.sqrt((x**2).mean(-1, keepdims=True) + norm.epsilon)
+
+
+def reference(layer, x, allowed, memory=None):
+    """softmax(Q K^T / sqrt(key_dim)) V over what is allowed, and all that is asked for.
+
+    Returns what the layer returns: the result, the weights and the memory.
+    """
+    parts = []
+    weights = (np.split(weight.numpy(), 3, axis=-1) for weight in layer.qkv.weights)
+    for one, kernel, bias in zip(
+        x if type(x) is tuple else 3 * [x], *weights, strict=True
+    ):
+        part = (one @ kernel + bias).reshape(*one.shape[:2], layer.num_heads, -1)
+        parts.append(part.swapaxes(1, 2))
+    query, key, value = parts
+    if layer.qk_norm:
+        query, key = rms_norm(query, layer.query_norm), rms_norm(key, layer.key_norm)
+    if layer.rotary:
+        query, key = turned(query), turned(key)
+    if layer.value_norm:
+        value = rms_norm(value, layer.values_norm)
+    first, previous = memory or (value, 0)
+    if layer.value_residual and memory:
+        value = layer.own.numpy() * value + layer.first.numpy() * first
+    scores = query @ key.swapaxes(2, 3) / np.sqrt(layer.key_dim)
+    if layer.score_residual:
+        scores = scores + previous
+    weights = np.exp(scores - scores.max(-1, keepdims=True)) * np.expand_dims(
+        allowed, 1
+    )
+    weights = weights / weights.sum(-1, keepdims=True)
+    heads = weights @ value
+    if layer.head_scale:
+        heads = layer.scales.numpy() * heads
+    heads = np.concatenate(heads.swapaxes(0, 1), axis=-1)  # side by side
+    if layer.inner_norm == "rms_norm":
+        heads = rms_norm(heads, layer.heads_norm)
     kernel, bias = (weight.numpy() for weight in layer.output_dense.weights)
-    return np.concatenate(outputs, axis=-1) @ kernel + bias, weights
+    return heads @ kernel + bias, weights, (first, scores)
 
 
 def some_masks(batch, time, rng):
@@ -84,7 +111,7 @@ def test_masks_against_numpy(sizes, causal, attention_rank, padded, dtype, rng):
     layer = layer_of(heads, key_dim, 7)
     bias = attention_bias(x, causal=causal, **given_masks)
     y, weights = layer(x, bias, return_attention_scores=True)
-    right_y, right_weights = reference(layer, x, allowed)
+    right_y, right_weights, _ = reference(layer, x, allowed)
     np.testing.assert_allclose(y, right_y, atol=1e-10)
     np.testing.assert_allclose(weights, right_weights, atol=1e-12)
     assert (
@@ -105,7 +132,7 @@ def test_one_attention_mask_serves_the_batch(rng):
     x = rng.normal(size=(2, 5, 7))
     past = np.tri(5, dtype=bool)
     layer = layer_of(2, 3, 7)
-    right, _ = reference(layer, x, past)
+    right, *_ = reference(layer, x, past[None])
     for one in (past[None], past[None, None]):
         y = layer(x, attention_bias(x, attention_mask=one))
         np.testing.assert_allclose(y, right, atol=1e-10)
@@ -195,6 +222,7 @@ def test_init_gains_scale_each_part():
         ({"num_heads": 0}, "num_heads must be positive. Received: num_heads=0"),
         ({"key_dim": 0}, "key_dim must be positive. Received: key_dim=0"),
         ({"rate": -0.1}, "Received: rate=-0.1"),
+        ({"inner_norm": "layernorm"}, "No norm 'layernorm'. Did you mean 'layer_norm'"),
         ({"key_dim": 3, "rotary": True}, "must be even. Received: key_dim=3"),
     ],
 )
@@ -222,7 +250,134 @@ def test_a_lone_token_sees_itself_without_a_warning(rotary, rng):
         bias = attention_bias(x, mask=np.ones((2, 1), bool), causal=True)
         y, weights = layer(x, bias, return_attention_scores=True)
     np.testing.assert_array_equal(weights, np.ones((2, 3, 1, 1)))
-    np.testing.assert_allclose(y, reference(layer, x, True)[0], atol=1e-12)
+    np.testing.assert_allclose(
+        y, reference(layer, x, np.ones((2, 1, 1)))[0], atol=1e-12
+    )
+
+
+# What can be asked for beside.
+
+ASKED = {
+    "rotary": {"rotary": True},
+    "qk_norm": {"qk_norm": True},
+    "value_norm": {"value_norm": True},
+    "value_residual": {"value_residual": True},
+    "score_residual": {"score_residual": True},
+    "head_scale": {"head_scale": True},
+    "inner_norm": {"inner_norm": "rms_norm"},
+}
+ASKED["all"] = {name: value for one in ASKED.values() for name, value in one.items()}
+NEEDS_MEMORY = {"value_residual", "score_residual"}
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+@pytest.mark.parametrize("three", [False, True])
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_is_asked_for_against_numpy(asked, three, remembers, rng):
+    x = rng.normal(size=(2, 5, 7))
+    x = (x, *rng.normal(size=(2, 2, 5, 7))) if three else x
+    memory = rng.normal(size=(2, 3, 5, 4)), rng.normal(size=(2, 3, 5, 5))
+    memory = memory if remembers else None
+    mask = np.array([[True] * 5, [True] * 3 + [False] * 2])
+    layer = layer_of(3, 4, 7, epsilon=0.1, **ASKED[asked])
+    bias = attention_bias(mask, mask, causal=True)
+    y, weights, passed_on = layer(
+        x, bias, memory, return_attention_scores=True, return_memory=True
+    )
+    allowed = np.tri(5, dtype=bool) & mask[:, None]
+    right_y, right_weights, right_memory = reference(layer, x, allowed, memory)
+    atol = 1e-6 if layer.rotary else 1e-12  # angles are float32
+    np.testing.assert_allclose(y, right_y, atol=atol)
+    np.testing.assert_allclose(weights, right_weights, atol=atol)
+    for one, right in zip(passed_on, right_memory, strict=True):
+        np.testing.assert_allclose(one, right, atol=atol)
+
+    plain = layer_of(3, 4, 7)
+    for weight in ("qkv", "output_dense"):
+        getattr(plain, weight).set_weights(getattr(layer, weight).get_weights())
+    apart = np.abs(np.array(plain(x, bias)) - right_y).max()
+    assert (apart > 1e-2) == (remembers or asked not in NEEDS_MEMORY)
+
+
+def test_scores_are_passed_on_without_the_mask(rng):
+    """A mask is added once, however many blocks pass the scores on."""
+    x = rng.normal(size=(2, 5, 7))
+    layer = layer_of(3, 4, 7, score_residual=True)
+    bias = attention_bias(x, causal=True)
+    memory = right = None
+    allowed = np.tri(5)[None]
+    for _ in range(5):
+        y, memory = layer(x, bias, memory, return_memory=True)
+        right_y, _, right = reference(layer, x, allowed, right)
+        np.testing.assert_allclose(y, right_y, atol=1e-12)
+        assert np.abs(memory[1]).max() < 1e3
+
+
+def test_three_inputs_that_are_one(rng):
+    x = rng.normal(size=(2, 5, 7)).astype("float32")
+    layer = layer_of(3, 4, 7, dtype="mixed_float16")
+    y = layer((x, x, x))
+    assert keras.backend.standardize_dtype(y.dtype) == "float16"
+    np.testing.assert_allclose(exact(y), exact(layer(x)), atol=1e-2)
+
+
+def test_three_inputs_in_a_model(rng):
+    """The layer is built by them, and the mask that goes on is that of the queries."""
+    inputs = [keras.Input((None, 7)) for _ in range(3)]
+    layer = SelfAttention(3, 4, **ASKED["all"])
+    y, weights, memory = layer(
+        tuple(inputs), return_attention_scores=True, return_memory=True
+    )
+    assert (y.shape, weights.shape) == ((None, None, 7), (None, 3, None, None))
+    assert [one.shape for one in memory] == [(None, 3, None, 4), (None, 3, None, None)]
+    x = [rng.normal(size=(2, 5, 7)).astype("float32") for _ in range(3)]
+    model = keras.Model(inputs, [y, *memory])
+    for one, other in zip(
+        model(x),
+        (layer(tuple(x)), *layer(tuple(x), return_memory=True)[1]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    embed = keras.layers.Embedding(9, 7, mask_zero=True)
+    ids = np.array([[3, 4, 0]])
+    y = layer((embed(ids), embed(ids + 1), embed(ids)))
+    np.testing.assert_array_equal(y._keras_mask, ids != 0)
+
+
+def test_config_round_trip(rng):
+    x = rng.normal(size=(2, 5, 7))
+    changed = {**ASKED["all"], "epsilon": 0.1, "rate": 0.3}
+    layer = layer_of(3, 4, 7, **changed)
+    config = json.loads(json.dumps(layer.get_config()))
+    again = SelfAttention.from_config(config)
+    assert again.get_config() == layer.get_config()
+    assert changed.items() <= config.items()
+    again.build(x.shape)
+    again.set_weights(layer.get_weights())
+    np.testing.assert_allclose(again(x), layer(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_half_precision_keeps_scores_that_are_passed_on(dtype, rng):
+    """Beyond float16's 65504, and masked: nothing turns to infinity."""
+    x = 1e3 * rng.normal(size=(2, 5, 6))
+    layer = layer_of(3, 2, 6, dtype=dtype, score_residual=True, value_residual=True)
+    bias = attention_bias(x, mask=np.zeros((2, 5), bool), causal=True)
+    memory = None
+    for _ in range(3):
+        y, weights, memory = layer(
+            x, bias, memory, return_attention_scores=True, return_memory=True
+        )
+        assert keras.backend.standardize_dtype(memory[1].dtype) == "float32"
+        assert np.isfinite(exact(y)).all()
+        np.testing.assert_allclose(exact(weights).sum(-1), 1, atol=1e-2)
+
+
+def test_scores_of_normed_queries_and_keys_are_bounded(rng):
+    """By sqrt(key_dim), at gains of 1, whatever the size of x."""
+    layer = SelfAttention(2, 4, qk_norm=True)
+    _, (_, scores) = layer(1e4 * rng.normal(size=(2, 5, 7)), return_memory=True)
+    assert 1 < np.abs(scores).max() <= 2 + 1e-5
 
 
 # Causality.

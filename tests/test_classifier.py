@@ -14,6 +14,7 @@ from residual_keras import (
     TransformerBlock,
     build_classifier,
     no_decay,
+    residuals,
 )
 from residual_keras.classifier import Classifier
 from residual_keras.embedding import POSITIONS
@@ -263,6 +264,80 @@ def test_one_graph_takes_labels_of_either_shape(num_classes):
         assert found.history["accuracy"][0] == pytest.approx(accuracy)
 
 
+# --- what goes through to the encoder
+
+
+def test_the_encoder_s_arguments_go_through(rng):
+    asked = {
+        "norm": "rms_norm",
+        "parallel": True,
+        "stochastic_depth": 0.25,
+        "key_dim": 5,
+        "activation": "gelu",
+        "attention_rate": 0.1,
+        "ff_rate": 0.2,
+        "causal": True,
+        "qk_norm": True,
+        "value_residual": True,
+        "score_residual": True,
+        "head_scale": True,
+        "epsilon": 1e-3,
+        "final_norm": False,
+    }
+    model = small(num_layers=2, kernel_initializer="he_normal", **asked)
+    found = model.get_layer("encoder").get_config()
+    assert asked.items() <= found.items()
+    assert found["kernel_initializer"]["class_name"] == "HeNormal"
+    check_padding(perturb(model, rng))
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("atention_rate", "No argument 'atention_rate'. Did you mean 'attention_rate'"),
+        ("num_clases", "No argument 'num_clases'. Did you mean 'num_classes'"),
+        ("rotary", "No argument 'rotary'. .*positions"),
+        ("kwargs", "No argument 'kwargs'. "),
+    ],
+)
+def test_a_wrong_argument_is_named(argument, message):
+    with pytest.raises(ValueError, match=message) as error:
+        small(**{argument: 1})
+    assert "\n" not in str(error.value)
+
+
+class Starts(residuals.Residual):
+    """Says how the tokens start, and keeps what it is calibrated by."""
+
+    def embedding_initializer(self, width):
+        return keras.initializers.Constant(1 / (width * self.num_blocks))
+
+    def calibrate(self, run):
+        self.seen = run()
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_the_scheme_says_how_the_tokens_start(parallel):
+    per_block = 1 if parallel else 2
+    scheme = Starts(2 * per_block, per_block=per_block)
+    model = small(residual=scheme, num_layers=2, parallel=parallel)
+    tokens = model.get_layer("embedding").tokens.embeddings
+    np.testing.assert_array_equal(tokens, np.float32(1 / (2 * WIDTH)))
+    plain = small(residual="pre_ln").get_layer("embedding")
+    assert plain.embeddings_initializer is None
+
+
+def test_calibration_is_one_eager_pass_without_dropout(model):
+    scheme = Starts(2)
+    one = small(residual=scheme, rate=0.5)
+    one.calibrate(IDS)
+    np.testing.assert_allclose(scheme.seen, one(IDS), atol=1e-6)
+    before = model.get_weights()
+    model.calibrate(IDS)
+    for old, new in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
 # --- ids
 
 
@@ -376,6 +451,7 @@ def test_parameters_and_summary_by_formula(scheme, reference):
     model = small(residual=scheme, num_layers=2)
     block = dense(WIDTH, 3 * WIDTH) + dense(WIDTH, WIDTH)
     block += dense(WIDTH, HIDDEN) + dense(HIDDEN, WIDTH)
+    block += reference.INNER.get(scheme, lambda *sizes: 0)(2, WIDTH // 2, HIDDEN)
     total = (VOCABULARY + MAX_LEN) * WIDTH + 2 * block + dense(2 * WIDTH, 3)
     total += sum(reference.COUNTS[scheme](4, WIDTH))
     assert model.count_params() == total

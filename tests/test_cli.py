@@ -137,8 +137,27 @@ def test_export_adds_a_version(run, whole_run, tmp_path):
 def test_schemes_are_listed_with_their_equations(run):
     status, out, _ = run("schemes")
     assert status == 0
-    assert "post_ln\n    x <- LN(x + f(x))." in out
+    lines = [" ".join(line.split()) for line in out.split("\n")]
+    assert any(line.startswith("post_ln x <- LN(x + f(x)).") for line in lines)
     assert "attention_residual(fusion_init='glorot_uniform')" in out
+    groups = [line for line in lines if line.startswith("State: ")]
+    assert len(groups) == len(set(groups)), "a kind's schemes stand together"
+
+
+def test_all_is_told_of_one_scheme(run):
+    status, out, _ = run("schemes", "attention_residual(fusion_init='identity')")
+    assert status == 0
+    assert out.startswith("attention_residual(fusion_init='glorot_uniform')\n")
+    for part in ("State: one tensor", "When: ", "When not: ", "Source: ", "Options:"):
+        assert f"\n{part}" in out
+
+
+def test_schemes_as_json(run):
+    _, out, _ = run("schemes", "--format", "json")
+    schemes = {scheme["name"]: scheme for scheme in json.loads(out)}
+    assert schemes["post_ln"]["equation"] == "x <- LN(x + f(x))."
+    _, out, _ = run("schemes", "post_ln", "--format", "json")
+    assert json.loads(out) == schemes["post_ln"]
 
 
 @pytest.mark.parametrize(
@@ -148,8 +167,10 @@ def test_schemes_are_listed_with_their_equations(run):
         (["train", "--data", "review"], "Did you mean 'reviews'?"),
         (["train", "--data", "reviews(depht=1)"], "Did you mean 'depth'?"),
         (["train", "--residual", "pre-ln"], "name(option=value)"),
-        (["train", "--residual", "prenorm"], "attention_residual, none"),
+        (["train", "--residual", "pre_lm"], "Did you mean 'pre_ln'?"),
         (["train", "--residual", "pre_ln(gain=1)"], "no option 'gain'"),
+        (["schemes", "xyz"], "No residual scheme 'xyz'. Known: "),
+        (["schemes", "pre-ln"], "Did you mean 'pre_ln'?"),
         (["train", "--epochs", "0"], "epochs must be positive"),
         (["train", "--num-heads", "7"], "num_heads must divide embed_dim"),
         (["train", "--pooling", "median"], "No pooling 'median'"),

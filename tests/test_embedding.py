@@ -1,5 +1,7 @@
 """Ids -> vectors: tokens, unknown ids, masks, word dropout, the class token."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -37,6 +39,23 @@ def test_sinusoids_are_added_to_tokens_of_their_size(rng):
     np.testing.assert_allclose(added[1, :, 2], np.sin(angle), atol=1e-5)
     np.testing.assert_allclose(added[1, :, 3], np.cos(angle), atol=1e-5)
     assert np.std(layer.tokens.embeddings) == pytest.approx(0.7, rel=0.05)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_tokens_start_as_asked(positions):
+    """Or as it fits the positions; either way the config says which it was."""
+    start = keras.initializers.RandomNormal(stddev=3.0, seed=5)
+    layer = TokenAndPositionEmbedding(
+        997, 5, 8, positions=positions, embeddings_initializer=start
+    )
+    config = json.loads(json.dumps(layer.get_config()))
+    for one in (layer, TokenAndPositionEmbedding.from_config(config)):
+        one.build((None, None))
+        np.testing.assert_array_equal(one.tokens.embeddings, start((997, 8)))
+    plain = TokenAndPositionEmbedding(997, 5, 8, positions=positions)
+    assert plain.get_config()["embeddings_initializer"] is None
+    again = TokenAndPositionEmbedding.from_config(plain.get_config())
+    assert again.get_config() == plain.get_config()
 
 
 @pytest.mark.parametrize("positions", ["rotary", "none"])

@@ -91,6 +91,7 @@ def test_another_width_is_projected_on_the_skip_path_too(make, rng):
         ({"rate": 1.1}, "Received: rate=1.1"),
         ({"attention_rate": 2}, "Received: attention_rate=2"),
         ({"ff_rate": -1}, "Received: ff_rate=-1"),
+        ({"norm": "rmsnorm"}, "No norm 'rmsnorm'. Did you mean 'rms_norm'"),
         ({"epsilon": 0.0}, "epsilon must be positive. Received: epsilon=0.0"),
         ({"rotary": True, "key_dim": 5}, "must be even. Received: key_dim=5"),
         ({"activation": "rellu"}, "activation.* rellu"),
@@ -433,12 +434,19 @@ CHANGED = {
     "ff_dim": 5,
     "rate": 1.0,
     "residual": "attention_residual(fusion_init='identity')",
+    "norm": "rms_norm",
+    "parallel": True,
+    "stochastic_depth": 1.0,
     "key_dim": 4,
     "activation": "gelu",
     "attention_rate": 1.0,
     "ff_rate": 1.0,
     "causal": True,
     "rotary": True,
+    "qk_norm": True,
+    "value_residual": True,
+    "score_residual": True,
+    "head_scale": True,
     "kernel_initializer": "he_normal",
     "epsilon": 0.1,
     "sublayer_options": [
@@ -481,7 +489,9 @@ SWEEP = [
 
 
 @pytest.mark.parametrize(
-    ("make", "changed"), SWEEP, ids=[f"{m.__name__}-{n}" for m, n in SWEEP]
+    ("make", "changed"),
+    SWEEP,
+    ids=[f"{make.__name__}-{name}" for make, changed in SWEEP for name in changed],
 )
 def test_config_round_trip(make, changed, rng):
     (name,) = changed

@@ -1,7 +1,9 @@
 """What decides a run, read and written."""
 
 import dataclasses
+import signal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,70 @@ def test_a_config_that_cannot_be_is_refused(text, said):
 def test_every_field_says_what_it_means():
     for field in dataclasses.fields(Recipe):
         assert field.metadata["help"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("residual", "post_ln"),
+        ("norm", "rms_norm"),
+        ("parallel", True),
+        ("stochastic_depth", 0.25),
+        ("num_layers", 3),
+        ("embed_dim", 8),
+        ("num_heads", 2),
+        ("ff_dim", 5),
+        ("activation", "gelu"),
+        ("rate", 0.3),
+        ("attention_rate", 0.3),
+        ("ff_rate", 0.3),
+        ("qk_norm", True),
+        ("value_residual", True),
+        ("score_residual", True),
+        ("head_scale", True),
+    ],
+)
+def test_what_the_recipe_says_reaches_the_encoder(field, value):
+    from residual_keras import train
+    from residual_keras.data import load
+
+    data = load("reviews(depth=1, train_size=20, validation_size=8, test_size=8)")
+    plain, changed = (
+        train.build(Recipe(**options), data).classifier.get_layer("encoder")
+        for options in ({"num_layers": 2}, {"num_layers": 2, field: value})
+    )
+    assert changed.get_config()[field] == value != plain.get_config()[field]
+
+
+def test_a_fresh_run_is_calibrated_by_its_first_batch(
+    tmp_path, monkeypatch, tiny_recipe
+):
+    """Before any step, and not again when it is taken up."""
+    from residual_keras import Classifier
+    from residual_keras.data import batches
+    from residual_keras.train import train
+
+    seen, steps = [], []
+
+    def calibrate(self, ids):
+        signal.raise_signal(signal.SIGINT)  # ends the run after its first step
+        steps.append(int(self.optimizer.iterations))
+        seen.append(np.array(ids))
+
+    training_batches = batches.training_batches
+
+    def first_kept(*args, **kwargs):
+        training = training_batches(*args, **kwargs)
+        seen.append(np.array(next(iter(training))[0]))
+        return training
+
+    monkeypatch.setattr(Classifier, "calibrate", calibrate)
+    monkeypatch.setattr(batches, "training_batches", first_kept)
+    recipe = Recipe(**{**tiny_recipe, "epochs": 1})
+    assert train(recipe, tmp_path, verbose=0)["status"] == "interrupted"
+    assert train(None, tmp_path, resume=True, verbose=0)["status"] == "finished"
+    assert steps == [0]
+    np.testing.assert_array_equal(seen[1], seen[0])
 
 
 def test_many_long_texts_get_fewer_epochs():

@@ -7,7 +7,30 @@ from residual_keras.residuals import SCHEMES
 # What tests register themselves is not swept.
 OURS = {n: c for n, c in SCHEMES.items() if c.__module__.startswith("residual_keras.")}
 NAMES = sorted(OURS)
-OPTIONS = ["attention_residual(fusion_init='identity')"]  # beside the defaults
+OPTIONS = [  # beside the defaults
+    "attention_residual(fusion_init='identity')",
+    "attn_res(block_size=1)",
+    "attn_res(block_size=2)",
+    "attn_res(block_size=3)",
+    "deepnorm(depth=7)",
+    "dense_former(dilation=2)",
+    "dense_former(dilation=3, period=2)",
+    "dense_former(period=3)",
+    "gated_residual(streams=3, rank=2)",
+    "hyper_connections(dynamic=False)",
+    "keel(depth=7)",
+    "ln_scaling(block=3)",
+    "mhc(init='identity')",
+    "mhc(streams=3, iterations=2)",
+    "mix_ln(fraction=0.5)",
+    "ngpt_lerp(alpha=0.2)",
+    "normformer(scale_shortcut=True)",
+    "peri_ln(embedding_norm=False)",
+    "res_post_norm(init_gain=1.0)",
+    "resi_dual(scale=0.5)",
+    "rezero(shared=False)",
+    "siamese_norm(block=3)",
+]
 KINDS = {OURS[name].__module__: name for name in NAMES}  # of state: a file for each
 
 
@@ -20,6 +43,17 @@ def name(request):
 @pytest.fixture(scope="module", params=NAMES + OPTIONS)
 def spec(request):
     """Each registered scheme, and each option that changes what it does."""
+    return request.param
+
+
+@pytest.fixture(
+    params=[
+        name if name in KINDS.values() else pytest.param(name, marks=pytest.mark.slow)
+        for name in NAMES
+    ]
+)
+def trained(request):
+    """Each registered scheme, to be trained; one of each kind if slow tests are out."""
     return request.param
 
 

@@ -1,5 +1,7 @@
 """The table of schemes: asking for one, and entering one's own."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -37,7 +39,13 @@ def test_every_scheme_is_had_by_name(spec):
 def test_every_scheme_says_what_it_computes(name):
     lines = (SCHEMES[name].__doc__ or "").strip().splitlines()
     assert "<-" in lines[0] or "=" in lines[0]  # the equation
-    assert "Source: " in SCHEMES[name].__doc__
+
+
+def test_every_scheme_says_when_to_use_it_and_who_made_it(name):
+    paragraphs = inspect.cleandoc(SCHEMES[name].__doc__).split("\n\n")
+    labels = [text.partition(": ")[0] for text in paragraphs]
+    asked = ("When", "When not", "Source")
+    assert [label for label in labels if label in asked] == list(asked)
 
 
 @pytest.mark.parametrize(

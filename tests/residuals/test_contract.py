@@ -1,7 +1,6 @@
-"""What every registered scheme owes its users: saving, masks, precision, training.
+"""What every registered scheme owes its users: saving, calls, masks, precision.
 
-A new scheme is tested by being registered. The tables of exceptions below name, for a
-scheme that is rightly different, how and why.
+A new scheme is tested by being registered.
 """
 
 import json
@@ -16,29 +15,11 @@ from keras import ops
 
 from residual_keras import (
     TransformerEncoder,
-    build_classifier,
-    no_decay,
     residuals,
-    schedule,
 )
 
 WIDTH, TIME = 6, 5
 VOCAB, CLASSES = 23, 3
-
-# Matrices of a scheme that weight decay applies to; all its other weights are spared.
-DECAYED = {
-    "attention_residual": [
-        f"encoder/residual/{matrix}_{i}/kernel"
-        for matrix in ("project", "fuse")
-        for i in range(4)
-    ]
-}
-
-# Weights that a loss cannot reach, and why: none so far.
-UNREACHED = {}
-
-# Schemes that cannot learn 64 sequences by heart at depth 2, and how far they come.
-FORGETFUL = {}
 
 USERS_SCHEME = """
 @residuals.register("users_own")
@@ -77,13 +58,6 @@ def encoder(residual, **options):
     return layer
 
 
-def classifier(residual, **options):
-    options = {"embed_dim": WIDTH, "ff_dim": 7, "rate": 0.0, **options}
-    return build_classifier(
-        VOCAB, CLASSES, residual=residual, num_heads=2, max_len=11, **options
-    )
-
-
 def shaken(layer, rng):
     """The layer with no weight as it started, so that losing one is seen."""
     for weight in layer.trainable_weights:
@@ -97,15 +71,6 @@ def stream(rng, *shape):
 
 def numpy(y):
     return ops.convert_to_numpy(y)
-
-
-def paths(weights):
-    return {weight.path for weight in weights}
-
-
-def texts(rng, count=7, time=TIME):
-    ids = rng.integers(2, VOCAB, (count, time)).astype("int32")
-    return ids, rng.integers(0, CLASSES, count)
 
 
 # Weights and configs
@@ -146,7 +111,7 @@ def test_weights_file_of_models_that_were_never_called(spec, rng, tmp_path):
         shaken(model, rng)
     one.save_weights(tmp_path / "x.weights.h5")
     two.load_weights(tmp_path / "x.weights.h5")
-    assert len(one.weights) == len(two.weights) > 16
+    assert len(one.weights) == len(two.weights) >= 16
     for mine, theirs in zip(one.weights, two.weights, strict=True):
         np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
 
@@ -235,8 +200,9 @@ def test_causal_leaks_nothing(spec, training, rng):
     dropped = 0.2 if training else 0.0
     rates = {"rate": dropped, "attention_rate": dropped, "ff_rate": dropped}
     layer, x = shaken(encoder(spec, causal=True, **rates), rng), stream(rng)
-    seeds = [(v, v.numpy()) for v in layer.non_trainable_variables]
-    assert bool(seeds) == training
+    changing = layer.non_trainable_variables
+    assert any("seed" in v.path for v in changing) == training
+    seeds = [(v, v.numpy()) for v in changing]
 
     def call(x):
         for variable, value in seeds:  # the same tokens are dropped
@@ -292,80 +258,3 @@ def test_mixed_precision(spec, policy, rng, tmp_path):
     for layer in (half, clone, loaded):
         parts = layer._flatten_layers()
         assert {part.dtype_policy.name for part in parts} == {policy}
-
-
-# Training
-
-
-def test_the_compiler_changes_no_loss(name, rng):
-    """Two steps under XLA (jit_compile) give the losses that eager steps give."""
-    ids, labels = texts(rng)
-    losses = []
-    one = shaken(classifier(name, num_layers=1), rng)
-    two = classifier(name, num_layers=1)
-    two.set_weights(one.get_weights())
-    for model, options in ((one, {"run_eagerly": True}), (two, {"jit_compile": True})):
-        model.compile(keras.optimizers.SGD(0.1), **options)
-        losses.append([model.train_on_batch(ids, labels)[0] for _ in range(2)])
-    np.testing.assert_allclose(losses[0], losses[1], atol=1e-3)
-    assert losses[0][0] != losses[0][1]
-
-
-def test_gradients_reach_every_weight(spec, rng):
-    model = classifier(spec)  # as it starts: a branch may be dead from there
-    ids, labels = texts(rng, count=13, time=11)
-    model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
-    for _ in range(2):  # what starts at zero may hide what lies behind it
-        model.train_on_batch(ids, labels)
-    before = [weight.numpy() for weight in model.trainable_weights]
-    model.train_on_batch(ids, labels)
-    moved = {
-        weight.path: np.abs(weight.numpy() - value).max()
-        for weight, value in zip(model.trainable_weights, before, strict=True)
-    }
-    unmoved = {path for path, step in moved.items() if not step > 1e-7}
-    assert unmoved == set(UNREACHED.get(spec, {}))
-
-
-def test_weight_decay_spares_the_right_weights(spec, rng, tmp_path):
-    decayed = {"embedding/tokens/embeddings", "logits/kernel"}
-    decayed |= {
-        f"encoder/block_{i}/{matrix}/kernel"
-        for i in range(2)
-        for matrix in (
-            "attention/qkv",
-            "attention/output",
-            "feed_forward/expand",
-            "feed_forward/project",
-        )
-    }
-    decayed |= set(DECAYED.get(spec.partition("(")[0], []))
-
-    def check(model):
-        weights = model.trainable_weights
-        assert paths(weights) - paths(no_decay(model)) == decayed
-        for weight in weights:
-            weight.assign(ops.ones_like(weight))
-        # Without a gradient, decay is all that a step does.
-        model.optimizer.apply([ops.zeros_like(w) for w in weights], weights)
-        shrunk = {w.path for w in weights if (w.numpy() != 1).any()}
-        assert shrunk == decayed
-
-    model = classifier(spec)
-    model.compile(keras.optimizers.AdamW(0.1, weight_decay=0.5))
-    check(model)
-    model.save(tmp_path / "x.keras")
-    check(keras.models.load_model(tmp_path / "x.keras"))
-
-
-def test_learns_random_sequences_by_heart(name, rng):
-    ids = rng.integers(2, VOCAB, (64, 7))
-    labels = rng.integers(0, CLASSES, 64)
-    steps = 200
-    rate = schedule("cosine", 1e-2, warmup_steps=20, total_steps=steps)
-    model = classifier(name, embed_dim=16, ff_dim=32)
-    model.compile(keras.optimizers.AdamW(rate), jit_compile=False)
-    for _ in range(steps):
-        model.train_on_batch(ids, labels)
-    right = (numpy(model(ids)).argmax(-1) == labels).mean()
-    assert right >= FORGETFUL.get(name, 0.95)

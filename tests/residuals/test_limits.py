@@ -4,13 +4,65 @@ import numpy as np
 import pytest
 from keras import ops
 
-from residual_keras import TransformerBlock, TransformerEncoder, residuals
+from residual_keras import TransformerBlock, TransformerEncoder
 
 # Schemes that compute at first what another one computes.
-STARTS_AS = [("attention_residual(fusion_init='identity')", "post_ln")]
+STARTS_AS = [
+    ("attention_residual(fusion_init='identity')", "post_ln"),
+    ("admin", "post_ln"),
+    ("dense_former", "pre_ln"),
+    ("dense_former(dilation=3, period=2)", "pre_ln"),
+    ("frac_connections", "pre_ln"),
+    ("layer_scale(init=1.0)", "pre_ln"),
+    ("mix_ln(fraction=0.0)", "pre_ln"),
+    ("mudd", "pre_ln"),
+    ("peri_ln(embedding_norm=False)", "sandwich_ln"),
+    ("prores", "pre_ln"),
+    ("skip_init(init=1.0)", "t_fixup"),
+]
 
 # Schemes whose every token leaves the stack with a mean square of 1 at first.
-UNIT_RMS = ["attention_residual", "none", "post_ln", "pre_ln"]
+UNIT_RMS = [
+    "admin",
+    "attention_residual",
+    "attn_res",
+    "b2t",
+    "deepnorm",
+    "delta",
+    "delta_attn_res",
+    "dense_former",
+    "frac_connections",
+    "hybrid_norm",
+    "hyper_connections",
+    "keel",
+    "layer_scale",
+    "ln_scaling",
+    "mhc",
+    "mix_ln",
+    "mudd",
+    "none",
+    "normformer",
+    "peri_ln",
+    "post_ln",
+    "pre_ln",
+    "prores",
+    "res_post_norm",
+    "sandwich_ln",
+    "sub_ln",
+]
+
+# Schemes whose stack gives back its input at first, but for the norm at the end.
+IDENTITY = [
+    "gru_gate(bias=1e3)",
+    "highway(bias=1e3)",
+    "layer_scale(init=0.0)",
+    "res_post_norm",
+    "output_gate(bias=1e3)",
+    "rezero",
+    "rezero(shared=False)",
+    "sigmoid_tanh_gate(bias=1e3)",
+    "skip_init",
+]
 
 
 def encoder(residual, num_layers=3, width=7, **options):
@@ -38,11 +90,12 @@ def test_number_of_weights(name, num_layers, reference):
     of_scheme, final = reference.COUNTS[name](2 * num_layers, d)
     attention = 3 * (d * heads + heads) + heads * d + d
     feed_forward = d * ff + ff + ff * d + d
+    inner = reference.INNER.get(name, lambda *sizes: 0)(3, 5, ff)
 
     layer = encoder(name, num_layers, d)
 
     assert layer.residual.count_params() == of_scheme
-    total = of_scheme + final + num_layers * (attention + feed_forward)
+    total = of_scheme + final + num_layers * (attention + feed_forward + inner)
     assert layer.count_params() == total
 
 
@@ -53,6 +106,13 @@ def test_starts_as(asked, other, rng):
     two = with_sublayers_of(one, encoder(asked, dtype="float64"))
     np.testing.assert_allclose(numpy(one(x)), numpy(two(x)), rtol=0, atol=1e-12)
     assert not np.allclose(numpy(one(x)), x)
+
+
+@pytest.mark.parametrize("asked", IDENTITY)
+def test_the_bare_stream_is_the_input_at_first(asked, rng):
+    x = rng.normal(size=(2, 5, 7))
+    y = encoder(asked, dtype="float64", final_norm=False)(x)
+    np.testing.assert_allclose(numpy(y), x, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("asked", UNIT_RMS)
@@ -95,29 +155,6 @@ def test_one_pre_ln_block_returns_the_bare_stream(reference, rng):
     assert not np.allclose((end**2).mean(-1), 1, atol=0.1)  # so not normalised
     normed = reference.layer_norm(end, 1e-6)
     np.testing.assert_allclose(numpy(stack(x)), normed, rtol=0, atol=1e-10)
-
-
-def test_identity_fusion_starts_with_identities():
-    scheme = residuals.get(
-        "attention_residual(fusion_init='identity')", num_sublayers=2
-    )
-    scheme.build((None, None, 5))
-    eye = np.eye(5)
-    for project, fuse in zip(scheme.projections, scheme.fusions, strict=True):
-        np.testing.assert_array_equal(project.kernel.numpy(), eye)
-        np.testing.assert_array_equal(fuse.kernel.numpy(), np.concatenate([eye, eye]))
-
-
-def test_fusion_of_the_stream_alone_ignores_the_update(reference, rng):
-    """F = [I | 0] gives LN(x)."""
-    scheme = residuals.get("attention_residual", num_sublayers=2, dtype="float64")
-    scheme.build((None, None, 5))
-    scheme.fusions[1].kernel.assign(np.eye(10, 5))
-    x, *updates = rng.normal(size=(3, 2, 3, 5))
-    for update in updates:
-        y = scheme.write(ops.convert_to_tensor(x), ops.convert_to_tensor(update), 1)
-        expected = reference.layer_norm(x, 1e-6)
-        np.testing.assert_allclose(numpy(y), expected, rtol=0, atol=1e-12)
 
 
 def likeness(y):

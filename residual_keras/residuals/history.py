@@ -1,0 +1,369 @@
+"""Schemes whose state is what was written before, and each reader mixes its own."""
+
+import typing
+
+from keras import ops
+
+from .base import Residual, register
+from .numbers import count, exact
+
+GROUP = 8  # sublayers whose means over what came before are taken together
+
+
+@register("attn_res")
+class DepthAttention(Residual):
+    """x = sum_j a_j v_j, a = softmax_j(w^T RMS(v_j)), the sublayer reads LN(x).
+
+    v_0 is the input of the stack, v_1, v_2, ... what the sublayers gave, never the sum
+    of it. Each reader attends to them along depth, token by token: RMS(v) = g v /
+    sqrt(mean(v^2) + epsilon), with a query w (embed_dim) and a gain g of the reader's
+    own, 2 d weights. A last reader gives what the stack returns. The first one finds
+    v_0 alone and needs no weights. w starts at 0, so that x is the mean of the sources,
+    which LN turns into what `pre_ln` reads; g starts at 1.
+
+    With `block_size` S, every S updates are summed into one source; a sublayer reads
+    the input, the sums that are complete and, but for the first of its block, the sum
+    begun. Blocks stacked by hand lose the sources of those before.
+
+    When: depth shall be used better than `pre_ln` does, whose late blocks change the
+    grown stream little; with a block size of some eighth of the sublayers, most of the
+    effect comes at little cost.
+
+    When not: with a handful of sublayers there is little to choose from; and the full
+    form reads n^2 / 2 tensors and keeps n of them.
+
+    Source: Kimi Team 2026, arXiv:2603.15031. Not to be confused with
+    `attention_residual`, which fuses stream and update by a matrix.
+
+    Args:
+        block_size: S, in sublayers; None is the full form, each update its own source.
+
+    Raises:
+        ValueError: if `block_size` is neither None nor a positive whole number.
+    """
+
+    final_norm = True
+
+    def __init__(self, num_sublayers, block_size=None, **kwargs):
+        super().__init__(num_sublayers, **kwargs)
+        if block_size is not None:
+            count("block_size", block_size)
+        self.block_size = block_size
+
+    def build(self, input_shape):
+        self.norms = self.add_norms(self.num_sublayers, input_shape)
+        self.queries, self.gains = add_readers(self, self.num_sublayers, input_shape)
+
+    def start(self, x):
+        group = self.block_size or GROUP
+        return Sources.of(x, self.queries, self.gains, self.epsilon, group), None
+
+    def read(self, state, i):
+        return self.norms[i](self.mean(state, i))
+
+    def mean(self, state, reader):
+        sources, partial = state
+        total, mean = sources.mean(reader)
+        if partial is None:
+            return mean
+        # A softmax over two, which are both tensors of the stream's size.
+        share = ops.sigmoid(sources.logits(partial, reader) - total)
+        return mean + ops.cast(share, mean.dtype) * (partial - mean)
+
+    def write(self, state, update, i):
+        sources, partial = state
+        if partial is not None:
+            update = partial + update
+        if self.block_size and (i + 1) % self.block_size:
+            return sources, update
+        return sources.add(update, i + 1), None
+
+    def finish(self, state):
+        return self.mean(state, self.num_sublayers)
+
+
+@register("delta_attn_res")
+class DeltaDepthAttention(Residual):
+    """x <- x + f(LN(x + sum_j a_j v_j)), a = softmax_j(w^T RMS(v_j)), at the end LN.
+
+    The stream is that of `pre_ln`, and a reader adds to it a mean of what it is the sum
+    of: v_0, the input of the stack, and v_1, v_2, ..., the updates so far. The weights
+    are those of `attn_res`: RMS(v) = g v / sqrt(mean(v^2) + epsilon), w and g
+    (embed_dim) of the reader's own, but for the first, which finds v_0 alone. What the
+    stack returns is x. w starts at 0, so that a reader sees x + x / m with m sources,
+    which LN turns into what `pre_ln` reads; g starts at 1.
+
+    In the authors' code w starts as noise and is decayed like all weights; not here,
+    where it starts at 0 and decay spares it. Blocks stacked by hand lose the updates of
+    those before.
+
+    When: readers shall choose among earlier updates and yet find the whole stream.
+
+    When not: its cost is that of the full `attn_res`, without a form by blocks.
+
+    Source: Luo, Cai and Hu 2026, "Delta Attention Residuals"; known here by its code.
+    """
+
+    final_norm = True
+
+    def build(self, input_shape):
+        n = self.num_sublayers
+        self.norms = self.add_norms(n, input_shape)
+        self.queries, self.gains = add_readers(self, n - 1, input_shape)
+
+    def start(self, x):
+        return x, Sources.of(x, self.queries, self.gains, self.epsilon, GROUP)
+
+    def read(self, state, i):
+        x, sources = state
+        _, mean = sources.mean(i)
+        return self.norms[i](x + mean)
+
+    def write(self, state, update, i):
+        x, sources = state
+        return x + update, sources.add(update, i + 1)
+
+    def finish(self, state):
+        return state[0]
+
+
+class Sources(typing.NamedTuple):
+    """Tensors written one after the other, for readers that attend along depth.
+
+    A softmax over depth can be taken in parts: some sources amount to one, their mean,
+    whose logit is the logarithm of the sum of their logits' exponentials. So the means
+    over all that is older are taken for a group of readers at a time, by one matrix
+    product which goes through the old sources once and not once a reader.
+
+    Attributes:
+        queries: (embed_dim, readers), w g of each; 0 for the first, which has none.
+        epsilon: added to the mean square of a source.
+        group: how many readers are served at a time.
+        recent: the sources since this group began, each as its logits for all readers,
+            (batch, time, readers), and its value, (batch, time, embed_dim).
+        older: all sources before, likewise.
+        means: what the older ones amount to, by reader: the logit and the mean.
+    """
+
+    queries: typing.Any
+    epsilon: float
+    group: int
+    recent: tuple = ()
+    older: tuple = ()
+    means: dict = {}
+
+    @classmethod
+    def of(cls, x, queries, gains, epsilon, group):
+        """The sources of reader 0: x alone."""
+        none = ops.zeros(x.shape[-1:], exact(x))
+        products = [query * gain for query, gain in zip(queries, gains, strict=True)]
+        sources = cls(ops.stack([none, *products], axis=1), epsilon, group)
+        return sources.add(x, 0)
+
+    def add(self, value, reader):
+        """With one source more, the next to read being `reader`."""
+        logits = of_normed(value, self.queries, self.epsilon)
+        more = self._replace(recent=(*self.recent, (logits, value)))
+        begins = 0 < reader < self.queries.shape[1] and reader % self.group == 0
+        return more.close(reader) if begins else more
+
+    def close(self, reader):
+        """With all sources as older ones, and their means for a group of readers."""
+        older = (*self.older, *self.recent)
+        asked = [logits[..., reader : reader + self.group] for logits, _ in older]
+        logits = ops.stack(asked, axis=3)  # (batch, time, readers, sources)
+        values = ops.stack([value for _, value in older], axis=2)
+        total = ops.logsumexp(logits, axis=-1, keepdims=True)
+        means = ops.matmul(ops.cast(ops.exp(logits - total), values.dtype), values)
+        pairs = zip(ops.unstack(total, axis=2), ops.unstack(means, axis=2), strict=True)
+        means = dict(enumerate(pairs, start=reader))
+        return self._replace(recent=(), older=older, means=means)
+
+    def mean(self, reader):
+        """What `reader` makes of all sources, and before it the logit of that."""
+        pairs = [self.means[reader]] if reader in self.means else []
+        pairs += [(logits[..., reader : reader + 1], v) for logits, v in self.recent]
+        if len(pairs) == 1:
+            return pairs[0]
+        logits, values = zip(*pairs, strict=True)
+        logits = ops.concatenate(logits, axis=-1)
+        weights = ops.cast(ops.softmax(logits), values[0].dtype)
+        weights = ops.split(weights, len(values), axis=-1)
+        mean = sum(a * v for a, v in zip(weights, values, strict=True))
+        return ops.logsumexp(logits, axis=-1, keepdims=True), mean
+
+    def logits(self, value, reader):
+        """The logit of a value that is no source yet, for one reader."""
+        return of_normed(value, self.queries[:, reader : reader + 1], self.epsilon)
+
+
+@register("dense_former")
+class DenseFormer(Residual):
+    """x <- x + f(LN(x)), after a block x <- sum_j a_j X_j, and LN at the end.
+
+    X_0 is the input of the stack and X_1, X_2, ... what the blocks gave, before it was
+    averaged. After block k, counted from 1, the stream becomes a weighted sum over j =
+    k, k - `dilation`, k - 2 `dilation`, ..., where k is a multiple of `period`. The
+    weights a are learned numbers, floor(k / dilation) + 1 for the block, from the
+    oldest to the newest; the newest starts at 1 and the others at 0, so that at first
+    this is `pre_ln`. They are spared by weight decay, which the published code is not
+    careful about. Blocks stacked by hand lose what was before them.
+
+    When: some of the effect of `attn_res` is wanted for a few numbers a block; deep
+    stacks take `dilation=4, period=5`.
+
+    When not: fewer blocks than `period`, or than `dilation`: there is nothing to mix.
+
+    Source: Pagliardini et al. 2024, arXiv:2402.02622.
+
+    Args:
+        dilation: distance between the blocks that are averaged.
+        period: distance between the blocks after which they are.
+
+    Raises:
+        ValueError: if one of them is not a positive whole number.
+    """
+
+    final_norm = True
+
+    def __init__(self, num_sublayers, dilation=1, period=1, **kwargs):
+        super().__init__(num_sublayers, **kwargs)
+        self.dilation = count("dilation", dilation)
+        self.period = count("period", period)
+
+    def build(self, input_shape):
+        self.norms = self.add_norms(self.num_sublayers, input_shape)
+        self.alphas = []
+        for block in range(self.period, self.num_blocks + 1, self.period):
+            shape, name = (block // self.dilation + 1,), f"alpha_{block}"
+            alpha = self.add_weight(shape, newest, name=name, autocast=False)
+            self.alphas.append(alpha)
+
+    def start(self, x):
+        return x, (x,)
+
+    def read(self, state, i):
+        x, _ = state
+        return self.norms[i](x)
+
+    def write(self, state, update, i):
+        x, history = state
+        x = x + update
+        block, inside = divmod(i + 1, self.per_block)
+        if inside:
+            return x, history
+        history = (*history, x)
+        if block % self.period == 0:
+            alpha = self.alphas[block // self.period - 1]
+            mixed = history[block % self.dilation :: self.dilation]
+            x = ops.tensordot(ops.cast(alpha, x.dtype), ops.stack(mixed), axes=1)
+        return x, history
+
+    def finish(self, state):
+        return state[0]
+
+
+@register("mudd")
+class MultiwayDense(Residual):
+    """x <- x + f(LN(x)), after a block q, k, v, x <- sum_j a_j X_j, and LN at the end.
+
+    X_0 is the input of the stack and X_1, X_2, ... what the blocks gave. After each,
+    four weighted sums over all of them are taken: the stream x of the next block, and
+    what its attention reads for its queries, keys and values, each through a norm of
+    its own. The last block ends with x alone. The weights are made for each token:
+
+        a = s + W_2^T gelu(W_1^T RMS(X_k)), RMS without a gain
+
+    with m = k + 1 sources and c = 4 sums (1 after the last block) W_1 is (embed_dim,
+    4 m), W_2 (4 m, c m) and s c m numbers. W_2 starts at 0 and s as 1 for the newest
+    source, so that at first this is `pre_ln`. Decay applies to W_1 and W_2.
+
+    Attention and feed-forward cannot be joined by `parallel`: they do not read the
+    same. Blocks stacked by hand lose what was before them.
+
+    When: attention shall look up in one layer and fetch from another, for weights that
+    are few beside the blocks' own.
+
+    When not: the time of four sums over all blocks counts, or blocks are few.
+
+    Source: Xiao et al. 2025, arXiv:2502.12170.
+    """
+
+    final_norm = True
+    joins_sublayers = False
+
+    def build(self, input_shape):
+        width, blocks = input_shape[-1], self.num_blocks
+        self.norms = self.add_norms(self.num_sublayers, input_shape)
+        self.key_norms = self.add_norms(blocks - 1, input_shape, "key_norm")
+        self.value_norms = self.add_norms(blocks - 1, input_shape, "value_norm")
+        self.expand, self.mix, self.static = [], [], []
+        for block in range(1, blocks + 1):
+            sources, ways = block + 1, 4 if block < blocks else 1
+            for weights, name, shape, start in (
+                (self.expand, "expand", (width, 4 * sources), "lecun_normal"),
+                (self.mix, "mix", (4 * sources, ways * sources), "zeros"),
+                (self.static, "static", (ways, sources), newest),
+            ):
+                name = f"{name}_{block}"
+                weights.append(self.add_weight(shape, start, name=name, autocast=False))
+
+    @property
+    def decayed(self):
+        return [*self.expand, *self.mix]
+
+    def start(self, x):
+        return (x,), (x,)
+
+    def read(self, state, i):
+        (*inputs, x), _ = state
+        if i % 2 or not inputs:
+            return self.norms[i](x)
+        norms = self.norms[i], self.key_norms[i // 2 - 1], self.value_norms[i // 2 - 1]
+        return tuple(norm(one) for norm, one in zip(norms, inputs, strict=True))
+
+    def write(self, state, update, i):
+        (*_, x), history = state
+        x = x + update
+        if i % 2 == 0:
+            return (x,), history
+        history, block = (*history, x), i // 2
+        hidden = of_normed(x, self.expand[block], self.epsilon)
+        # GELU; that of TensorFlow takes the root in float32 even of float64.
+        hidden = hidden * (1 + ops.erf(hidden * 0.5**0.5)) / 2
+        dynamic = ops.matmul(hidden, self.mix[block])
+        static = self.static[block]
+        weights = static + ops.reshape(dynamic, (*ops.shape(x)[:2], *static.shape))
+        sums = ops.matmul(ops.cast(weights, x.dtype), ops.stack(history, axis=2))
+        return ops.unstack(sums, axis=2), history
+
+    def finish(self, state):
+        streams, _ = state
+        return streams[-1]
+
+
+def add_readers(scheme, readers, input_shape):
+    """The queries and gains of so many readers, not counting the first."""
+    return (
+        [
+            scheme.add_weight(
+                input_shape[-1:], start, name=f"{name}_{r}", autocast=False
+            )
+            for r in range(1, readers + 1)
+        ]
+        for name, start in (("query", "zeros"), ("gain", "ones"))
+    )
+
+
+def of_normed(x, matrix, epsilon):
+    """RMS(x) times a matrix, in float32 at least; RMS(x) itself is not kept."""
+    x = ops.cast(x, exact(x))
+    # The gradients of `mean` and `square` would take twice as many passes over x.
+    square = ops.sum(x * x, axis=-1, keepdims=True) / x.shape[-1]
+    return ops.matmul(x, matrix) * ops.rsqrt(square + epsilon)
+
+
+def newest(shape, dtype=None):
+    """1 for the last of the sources, 0 for the others."""
+    *_, sources = shape
+    return ops.broadcast_to(ops.one_hot(sources - 1, sources, dtype=dtype), shape)

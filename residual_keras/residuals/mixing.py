@@ -1,0 +1,111 @@
+"""Weighted sums of streams, and how the matrices that mix them start."""
+
+from keras import ops
+
+from .numbers import exact
+
+
+def repeated(x, n):
+    """(batch, time, width) as n equal streams, (batch, time, width, n)."""
+    return ops.repeat(ops.expand_dims(x, -1), n, axis=-1)
+
+
+def outer(update, share):
+    """share_k update, (batch, time, width, n)."""
+    return ops.matmul(ops.expand_dims(update, -1), ops.expand_dims(share, -2))
+
+
+def combine(rows, *streams):
+    """Weighted sums of streams (n, batch, time, width), one for each row of weights."""
+    streams = ops.concatenate(streams, axis=0)
+    return ops.tensordot(ops.cast(rows, streams.dtype), streams, axes=1)
+
+
+def normed_products(bank, kernel, epsilon):
+    """LN(h_j) kernel of each stream, with no gain or offset.
+
+    LN is never formed: of (h - mean) kernel / deviation, whatever goes over the width
+    is a matrix product for all streams at once: h and its square with 1 / width, and h
+    with the kernel, whose columns lose their own mean instead.
+
+    Args:
+        bank: the streams h_j, (batch, time, width, n).
+        kernel: (width, columns).
+        epsilon: added to the variance.
+
+    Returns:
+        (batch, time, n, columns), float32 at least.
+    """
+    batch, time, width, n = ops.shape(bank)
+    flat = ops.cast(ops.reshape(bank, (batch, time, width * n)), exact(bank))
+    share = ops.full((width, 1), 1 / width, flat.dtype)
+    kernel = kernel - ops.mean(kernel, axis=0, keepdims=True)
+    kernel = ops.concatenate([kernel, share], axis=1)
+    found = ops.matmul(flat, for_each(kernel, n))
+    found = ops.reshape(found, (batch, time, n, kernel.shape[1]))
+    products, mean = found[..., :-1], found[..., -1:]
+    square = ops.expand_dims(ops.matmul(ops.square(flat), for_each(share, n)), -1)
+    variance = ops.maximum(square - ops.square(mean), 0)
+    return products * ops.rsqrt(variance + epsilon)
+
+
+def for_each(kernel, n):
+    """(width, columns) as (width n, n columns), for n streams that stand last."""
+    each = ops.einsum("dc,jk->djkc", kernel, ops.eye(n, dtype=kernel.dtype))
+    return ops.reshape(each, (kernel.shape[0] * n, n * kernel.shape[1]))
+
+
+def sinkhorn(logits, n, iterations):
+    """exp(logits), its columns and then its rows scaled to sums of 1, again and again.
+
+    It is diag(rows) K diag(columns), where K = exp(logits) but for factors that the two
+    vectors hold, such that the largest number of every row and column is 1: no sum is
+    ever 0. Tokens stand last meanwhile, so that a step is a few operations on long
+    rows of numbers.
+
+    Args:
+        logits: (batch, time, n * n), row after row.
+        n: number of rows and of columns.
+        iterations: how often.
+
+    Returns:
+        (batch, time, n, n); rows sum to 1, columns nearly so.
+    """
+    batch, time, _ = ops.shape(logits)
+    logits = ops.transpose(ops.reshape(logits, (-1, n, n)), (1, 2, 0))
+    logits = logits - largest(logits, axis=0)
+    rows = largest(logits, axis=1)
+    kernel, rows = ops.exp(logits - rows), ops.exp(rows)
+    for _ in range(iterations):
+        columns = ops.reciprocal(ops.sum(kernel * rows, axis=0, keepdims=True))
+        rows = ops.reciprocal(ops.sum(kernel * columns, axis=1, keepdims=True))
+    mix = ops.transpose(kernel * rows * columns, (2, 0, 1))
+    return ops.reshape(mix, (batch, time, n, n))
+
+
+def largest(x, axis):
+    """The maximum, as a constant: what depends on it does not depend on its value."""
+    return ops.stop_gradient(ops.max(x, axis=axis, keepdims=True))
+
+
+def connected(i):
+    """An initializer of [a | A | b] of sublayer i, of [A | b] where there is no a."""
+
+    def draw(shape, dtype=None):
+        n, columns = shape
+        eye = ops.eye(n, dtype=dtype)
+        read = eye[:, i % n : i % n + columns - n - 1]
+        return ops.concatenate([read, eye, ops.ones((n, 1), dtype)], axis=1)
+
+    return draw
+
+
+def apart_at_first(i, n):
+    """An initializer of mHC's bias: sublayer i reads stream i mod n, none is mixed."""
+
+    def draw(shape, dtype=None):
+        eye = ops.eye(n, dtype=dtype)
+        read, mix = 10 * eye[i % n] - 5, ops.reshape(5 * eye, (-1,))
+        return ops.concatenate([ops.zeros_like(read), read, mix])[: shape[0]]
+
+    return draw

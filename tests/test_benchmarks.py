@@ -1,0 +1,81 @@
+"""The benchmark of schemes, at a size that says nothing of what they cost."""
+
+import importlib.util
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PATH = pathlib.Path(__file__).parent.parent / "benchmarks" / "schemes.py"
+
+
+@pytest.fixture
+def bench():
+    """The module benchmarks/schemes.py."""
+    spec = importlib.util.spec_from_file_location("bench_schemes", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_figures_of_a_step(bench):
+    from residual_keras import TransformerEncoder
+
+    sizes = {"layers": 1, **bench.SMALL}
+    found = bench.step_times("post_ln", sizes, steps=2)
+    encoder = TransformerEncoder(1, 16, 2, 32, residual="post_ln")
+    encoder.build((None, None, 16))
+    assert found["weights"] == encoder.count_params()
+    assert found["pre_ln_weights"] == encoder.count_params() + 2 * 16
+    low, middle, high = (float(found[f"cpu_{w}"]) for w in ("low", "ratio", "high"))
+    assert 0 < low <= middle <= high
+
+
+def test_the_variants_are_specs_that_exist(bench):
+    from residual_keras import residuals
+
+    for spec in bench.VARIANTS:
+        residuals.get(spec, num_sublayers=24)
+
+
+def test_rows_measured_anew_replace_their_old_ones(
+    bench, tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "schemes.csv"
+    ratio = iter(("1.1", "1.2", "1.3"))
+
+    def pretended(function, *args):
+        if function is bench.peak_memory:
+            return 700 if args[0] == "pre_ln" else 770
+        keys = ("cpu_low", "cpu_high", "versions")
+        return {"cpu_ratio": next(ratio), "weights": 5, **dict.fromkeys(keys, "1")}
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["schemes.py", "--csv", str(path), *arguments])
+        bench.main()
+
+    monkeypatch.setattr(bench, "alone", pretended)
+    run("--schemes", "post_ln", "mix_ln(fraction=0.5)")
+    run("--schemes", "post_ln")
+    rows = bench.read_rows(path)
+    assert {spec: row["cpu_ratio"] for spec, row in rows.items()} == {
+        "post_ln": "1.3",
+        "mix_ln(fraction=0.5)": "1.2",
+    }
+    assert rows["post_ln"]["memory_ratio"] == "1.100"
+    assert [p.name for p in tmp_path.iterdir()] == ["schemes.csv"]
+    assert capsys.readouterr().out.count("| `post_ln` | 1.") == 2
+    with pytest.raises(SystemExit):
+        run("--small", "--schemes", "post_ln")
+    assert "other sizes" in capsys.readouterr().err
+    assert bench.read_rows(path) == rows
+
+
+@pytest.mark.slow
+def test_the_command_as_typed():
+    flags = ["--small", "--layers", "1", "--steps", "2", "--schemes", "pre_ln", "none"]
+    command = [sys.executable, PATH, *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "| `pre_ln` | " in done.stdout and "| `none` | " in done.stdout
+    assert done.stderr == "", "nothing tears the table"
