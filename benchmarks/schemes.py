@@ -43,7 +43,7 @@ def main():
     options.add_argument("--csv", help="a file whose rows of these schemes to replace")
     args = options.parse_args()
     sizes = {"layers": args.layers, **(SMALL if args.small else SIZES)}
-    kept = read_rows(args.csv) if args.csv else {}
+    kept = read_rows(args.csv, "scheme") if args.csv else {}
     for row in kept.values():
         if any(int(row[name]) != size for name, size in sizes.items()):
             options.error(f"{args.csv} holds figures of other sizes: {row}")
@@ -60,7 +60,7 @@ def main():
             flush=True,
         )
         if args.csv:
-            kept[spec] = row
+            kept[spec,] = row
             write_rows(args.csv, kept)
 
 
@@ -160,12 +160,12 @@ def peak_memory(spec, sizes):
     return peak / 2 ** (20 if sys.platform == "darwin" else 10)
 
 
-def read_rows(path):
-    """The rows of a CSV file by scheme; none where there is no file."""
+def read_rows(path, *key):
+    """The rows of a CSV file by those of its columns; none where there is no file."""
     if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8", newline="") as file:
-        return {row["scheme"]: row for row in csv.DictReader(file)}
+        return {tuple(row[name] for name in key): row for row in csv.DictReader(file)}
 
 
 def write_rows(path, rows):

@@ -164,7 +164,7 @@ class SelfAttention(keras.layers.Layer):
             self.first = self.add_weight(shape=(), initializer=half, name="first")
         if self.head_scale:
             self.scales = self.add_weight(
-                shape=(self.num_heads, 1, 1), initializer="ones", name="head_scale"
+                shape=(self.num_heads,), initializer="ones", name="head_scale"
             )
         if self.inner_norm is not None:
             self.heads_norm = self.add_norm(self.inner_norm, heads[-1], "inner_norm")
@@ -210,7 +210,7 @@ class SelfAttention(keras.layers.Layer):
 
         y = ops.matmul(self.dropout(weights, training=training), value)
         if self.head_scale:
-            y = y * ops.cast(self.scales, y.dtype)
+            y = y * ops.reshape(ops.cast(self.scales, y.dtype), (-1, 1, 1))
         y = ops.transpose(y, (0, 2, 1, 3))
         y = ops.reshape(y, (*ops.shape(y)[:2], self.num_heads * self.key_dim))
         if self.inner_norm is not None:

@@ -70,7 +70,7 @@ def reference(layer, x, allowed, memory=None):
     weights = weights / weights.sum(-1, keepdims=True)
     heads = weights @ value
     if layer.head_scale:
-        heads = layer.scales.numpy() * heads
+        heads = layer.scales.numpy()[:, None, None] * heads
     heads = np.concatenate(heads.swapaxes(0, 1), axis=-1)  # side by side
     if layer.inner_norm == "rms_norm":
         heads = rms_norm(heads, layer.heads_norm)

@@ -58,18 +58,18 @@ def test_rows_measured_anew_replace_their_old_ones(
     monkeypatch.setattr(bench, "alone", pretended)
     run("--schemes", "post_ln", "mix_ln(fraction=0.5)")
     run("--schemes", "post_ln")
-    rows = bench.read_rows(path)
-    assert {spec: row["cpu_ratio"] for spec, row in rows.items()} == {
+    rows = bench.read_rows(path, "scheme")
+    assert {spec: row["cpu_ratio"] for (spec,), row in rows.items()} == {
         "post_ln": "1.3",
         "mix_ln(fraction=0.5)": "1.2",
     }
-    assert rows["post_ln"]["memory_ratio"] == "1.100"
+    assert rows["post_ln",]["memory_ratio"] == "1.100"
     assert [p.name for p in tmp_path.iterdir()] == ["schemes.csv"]
     assert capsys.readouterr().out.count("| `post_ln` | 1.") == 2
     with pytest.raises(SystemExit):
         run("--small", "--schemes", "post_ln")
     assert "other sizes" in capsys.readouterr().err
-    assert bench.read_rows(path) == rows
+    assert bench.read_rows(path, "scheme") == rows
 
 
 @pytest.mark.slow

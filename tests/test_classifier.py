@@ -25,6 +25,9 @@ from residual_keras.residuals import SCHEMES
 OWN_SCHEMES = [
     n for n, c in SCHEMES.items() if c.__module__.startswith("residual_keras.")
 ]
+# The last of each kind of state, where all would take too long.
+KINDS = {scheme.__module__: name for name, scheme in SCHEMES.items()}
+SOME_SCHEMES = ["post_ln", "pre_ln", *KINDS.values()]
 WIDTH, HIDDEN, MAX_LEN, VOCABULARY = 8, 12, 11, 23
 IDS = np.array([[3, 4, 5, 6, 7], [8, 9, 0, 0, 0], [22, 3, 4, 0, 0]])
 
@@ -94,7 +97,7 @@ def test_padding_changes_nothing(positions, pooling, rng):
     check_padding(perturb(model, rng))
 
 
-@pytest.mark.parametrize("scheme", OWN_SCHEMES)
+@pytest.mark.parametrize("scheme", SOME_SCHEMES)
 def test_padding_changes_nothing_under_each_scheme(scheme, rng):
     check_padding(perturb(small(residual=scheme, num_layers=3), rng))
 
@@ -446,7 +449,7 @@ def dense(inputs, outputs, bias=True):
     return inputs * outputs + (outputs if bias else 0)
 
 
-@pytest.mark.parametrize("scheme", OWN_SCHEMES)
+@pytest.mark.parametrize("scheme", SOME_SCHEMES)
 def test_parameters_and_summary_by_formula(scheme, reference):
     model = small(residual=scheme, num_layers=2)
     block = dense(WIDTH, 3 * WIDTH) + dense(WIDTH, WIDTH)

@@ -23,7 +23,9 @@ from residual_keras import (
 from residual_keras.residuals import SCHEMES, get
 
 SIZES = {"embed_dim": 6, "num_heads": 3, "ff_dim": 7}
-EVERY_SCHEME = pytest.mark.parametrize("scheme", sorted(SCHEMES))
+# The last of each kind of state; tests/residuals sweeps them all.
+KINDS = {scheme.__module__: name for name, scheme in SCHEMES.items()}
+SOME_SCHEMES = pytest.mark.parametrize("scheme", ["post_ln", "pre_ln", *KINDS.values()])
 
 
 def block_of(**kwargs):
@@ -172,7 +174,7 @@ def test_one_model_takes_every_length(rng):
 # A block is its scheme's verbs.
 
 
-@EVERY_SCHEME
+@SOME_SCHEMES
 def test_a_block_is_a_stack_of_one(scheme, rng):
     x = rng.normal(size=(2, 5, 6)).astype("float32")
     block = built(block_of(residual=scheme), x, rng)
@@ -254,7 +256,7 @@ def test_an_update_is_dropped_once(rng):
     assert 0.4 < kept.mean() < 0.6
 
 
-@EVERY_SCHEME
+@SOME_SCHEMES
 def test_each_dropout_falls_where_its_rate_says(scheme, monkeypatch):
     """Two updates a block, and the attention weights and hidden values inside."""
     fell = []
@@ -314,7 +316,7 @@ def test_blocks_by_hand_draw_their_own(name):
     assert np.abs(difference).max() > 1e-2
 
 
-@EVERY_SCHEME
+@SOME_SCHEMES
 def test_the_same_seed_builds_the_same(scheme):
     runs = []
     for _ in range(2):
@@ -379,7 +381,7 @@ def by_hand(scheme):
     return keras.Model(ids, [*steps, MeanPooling()(steps[-1])])
 
 
-@EVERY_SCHEME
+@SOME_SCHEMES
 def test_padding_by_hand_changes_nothing(scheme, rng):
     model = by_hand(scheme)
     for layer in model.layers:
@@ -392,7 +394,8 @@ def test_padding_by_hand_changes_nothing(scheme, rng):
         [[3, 4, 5, 0, 0], [7, 8, 9, 6, 1]],
     ):
         *steps, pooled = model(np.array(ids))
-        np.testing.assert_allclose(pooled[:1], right, atol=1e-5)
+        # Sums of streams, block after block, grow large.
+        np.testing.assert_allclose(pooled[:1], right, rtol=2e-6, atol=1e-5)
         for step in steps:
             np.testing.assert_array_equal(step._keras_mask, np.array(ids) != 0)
     assert np.abs(np.array(model(short[:, ::-1])[-1] - right)).max() > 1e-4
@@ -416,7 +419,7 @@ def test_a_given_mask_wins_over_the_one_on_the_input(make):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
-@EVERY_SCHEME
+@SOME_SCHEMES
 def test_an_empty_text_is_finite_and_leaves_its_neighbours_alone(scheme, dtype, rng):
     x = rng.normal(size=(2, 5, 6)).astype("float32")
     mask = np.array([[True] * 4 + [False], [False] * 5])
@@ -515,7 +518,7 @@ def test_config_round_trip(make, changed, rng):
     )
 
 
-@EVERY_SCHEME
+@SOME_SCHEMES
 def test_weights_are_there_before_the_first_call(scheme, tmp_path, rng):
     x = rng.normal(size=(2, 5, 5)).astype("float32")
 
@@ -588,7 +591,7 @@ def test_a_saved_model_loads_in_a_new_process(tmp_path, rng):
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6])
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
-@EVERY_SCHEME
+@SOME_SCHEMES
 def test_half_precision_is_finite(scheme, dtype, epsilon, rng):
     """Rows of zeros, constant rows, rows of 1e4; and the gradient at ordinary ones."""
     block = block_of(residual=scheme, epsilon=epsilon, dtype=dtype)

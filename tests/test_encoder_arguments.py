@@ -30,6 +30,7 @@ ARGUMENTS = {
     },
 }
 EACH = pytest.mark.parametrize("argument", ARGUMENTS)
+SLOW = pytest.mark.slow
 
 
 def block_of(**kwargs):
@@ -340,7 +341,14 @@ def test_half_precision_is_finite_and_close(argument, rng):
         np.testing.assert_allclose(exact(half(x)), exact(full(x)), atol=atol)
 
 
-@EACH
+# Compiling takes long: with all of them at once, and the one that is not among them.
+@pytest.mark.parametrize(
+    "argument",
+    [
+        name if name in ("all", "parallel") else pytest.param(name, marks=SLOW)
+        for name in ARGUMENTS
+    ],
+)
 def test_compiled_by_xla_or_not(argument, rng):
     """The same training, but for what is drawn; every weight gets a gradient."""
     ids = rng.integers(1, 11, size=(16, 5))

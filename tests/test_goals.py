@@ -1,6 +1,6 @@
 """What the package promises to reach, trained for real: minutes each.
 
-    pytest -m slow -s tests/test_goals.py
+    pytest -m slow -n 0 -s tests/test_goals.py
 
 prints what was reached.
 """

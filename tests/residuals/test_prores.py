@@ -88,7 +88,7 @@ def test_the_ramp_is_the_references(t, reference, rng):
     [
         ("float32", {"run_eagerly": True}),
         ("float32", {"jit_compile": False}),
-        ("float32", {"jit_compile": True}),
+        pytest.param("float32", {"jit_compile": True}, marks=pytest.mark.slow),
         ("mixed_float16", {"jit_compile": True}),
     ],
 )
