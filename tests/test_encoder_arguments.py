@@ -344,10 +344,7 @@ def test_half_precision_is_finite_and_close(argument, rng):
 # Compiling takes long; all of them at once will do, but for the slow suite.
 @pytest.mark.parametrize(
     "argument",
-    [
-        name if name == "all" else pytest.param(name, marks=SLOW)
-        for name in ARGUMENTS
-    ],
+    [name if name == "all" else pytest.param(name, marks=SLOW) for name in ARGUMENTS],
 )
 def test_compiled_by_xla_or_not(argument, rng):
     """The same training, but for what is drawn; every weight gets a gradient."""
