@@ -3,8 +3,9 @@
     python docs/make_schemes.py
 
 The README's table of schemes is written too. The costs are the rows of
-benchmarks/schemes.csv, which `benchmarks/schemes.py --csv` writes; a scheme without a
-row is "not measured".
+benchmarks/schemes.csv, which `benchmarks/schemes.py --csv` writes, and what deep stacks
+learn those of benchmarks/depth.csv, from `benchmarks/depth.py --csv`; a scheme without
+a row is "not measured".
 """
 
 import csv
@@ -17,6 +18,7 @@ from residual_keras.spec import parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "benchmarks" / "schemes.csv"
+DEPTHS = ROOT / "benchmarks" / "depth.csv"
 PAGE = ROOT / "docs" / "schemes.md"
 README = ROOT / "README.md"
 
@@ -28,24 +30,25 @@ stream, (batch, time, embed_dim); LN is the norm that `norm=` asks for. This pag
 written by `python docs/make_schemes.py` from the schemes' docstrings and from
 benchmarks/schemes.csv: change those."""
 COLUMNS = (
-    "| scheme | state | equation | weights | CPU time | memory |\n" + 6 * "|---" + "|"
+    "| scheme | state | equation | weights | CPU time | memory | learns |\n"
+    + 7 * "|---"
+    + "|"
 )
 
 
-def page(found, figures):
+def page(found, figures, depths):
     """The page.
 
     Args:
         found: a list of `catalogue.Scheme`, those of one kind side by side.
         figures: the rows of benchmarks/schemes.csv, dicts.
+        depths: those of benchmarks/depth.csv.
 
     Returns:
         Markdown.
     """
-    parts = [HEAD + setting(figures)]
-    parts.append(
-        "\n".join([COLUMNS, *itertools.chain(*(rows(s, figures) for s in found))])
-    )
+    table = itertools.chain(*(rows(scheme, figures, depths) for scheme in found))
+    parts = [HEAD + setting(figures) + reach(depths), "\n".join([COLUMNS, *table])]
     for kind, group in itertools.groupby(found, lambda scheme: scheme.kind):
         parts.append(f"## State: {kind}")
         parts += map(section, group)
@@ -69,6 +72,18 @@ def setting(figures):
     )
 
 
+def reach(depths):
+    """How the accuracies were had, in a sentence."""
+    if not depths:
+        return ""
+    layers = " and ".join(sorted({row["layers"] for row in depths}, key=int))
+    return (
+        f"\n\n`learns` is the test accuracy of a narrow stack by its number of blocks, "
+        f"{layers}, with one recipe for all, where 0.5 is chance; "
+        "benchmarks/depth.py trains them."
+    )
+
+
 def readme(text, found):
     """The README with its table of schemes as they are now: a row a kind of state.
 
@@ -89,16 +104,22 @@ def readme(text, found):
     return begin + "\n".join(table) + "\n\n" + rest
 
 
-def rows(scheme, figures):
+def rows(scheme, figures, depths):
     """The table's row of a scheme, and one for each of its options measured."""
-    mine = {
-        row["scheme"]: row for row in figures if parse(row["scheme"])[0] == scheme.name
-    }
-    link = f"[`{scheme.name}`](#{scheme.name})"
-    equation = code(scheme.equation).replace("|", "\\|")
-    yield line(link, scheme.state, equation, *costs(mine.pop(scheme.name, None)))
-    for spec, row in mine.items():
-        yield line(code(spec), "", "", *costs(row))
+    measured = {row["scheme"]: row for row in figures}
+    learned = {}
+    for row in depths:
+        found = f"{row['layers']}: {row['accuracy']}"
+        learned.setdefault(row["scheme"], []).append(found)
+    for spec in dict.fromkeys([scheme.name, *measured, *learned]):
+        if parse(spec)[0] != scheme.name:
+            continue
+        named = code(spec), "", ""
+        if spec == scheme.name:
+            equation = code(scheme.equation).replace("|", "\\|")
+            named = f"[`{spec}`](#{spec})", scheme.state, equation
+        reached = ", ".join(learned.get(spec, ["not measured"]))
+        yield line(*named, *costs(measured.get(spec)), reached)
 
 
 def line(*cells):
@@ -159,11 +180,11 @@ def escaped(match):
     return match[1] or f"\\{match[2]}"
 
 
-def read_figures():
-    """The rows of benchmarks/schemes.csv; none where nothing was measured yet."""
-    if not FIGURES.exists():
+def read(path):
+    """The rows of a CSV file; none where nothing was measured yet."""
+    if not path.exists():
         return []
-    with FIGURES.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -171,4 +192,5 @@ if __name__ == "__main__":
     found = catalogue.schemes()
     text = readme(README.read_text(encoding="utf-8"), found)
     README.write_text(text, encoding="utf-8", newline="\n")
-    PAGE.write_text(page(found, read_figures()), encoding="utf-8", newline="\n")
+    text = page(found, read(FIGURES), read(DEPTHS))
+    PAGE.write_text(text, encoding="utf-8", newline="\n")

@@ -160,7 +160,7 @@ def test_the_table_fits_a_terminal():
 
 
 def test_the_page_is_up_to_date(docs):
-    page = docs.page(OURS, docs.read_figures())
+    page = docs.page(OURS, docs.read(docs.FIGURES), docs.read(docs.DEPTHS))
     assert docs.PAGE.read_text(encoding="utf-8") == page, (
         "a docstring or benchmarks/schemes.csv has changed: python docs/make_schemes.py"
     )
@@ -172,7 +172,7 @@ def test_the_readme_is_up_to_date(docs):
 
 
 def test_the_figures_are_those_of_schemes_that_exist(docs):
-    for row in docs.read_figures():
+    for row in docs.read(docs.FIGURES) + docs.read(docs.DEPTHS):
         residuals.get(row["scheme"], num_sublayers=2)
 
 
@@ -199,15 +199,21 @@ def test_costs_stand_against_pre_ln(docs):
         "weights": "2000000",
         "memory_ratio": "1.300",
     }
-    page = docs.page(OURS, [fused, row])
+    depths = [
+        {"scheme": "pre_ln", "layers": "24", "accuracy": "0.950"},
+        {"scheme": "pre_ln", "layers": "48", "accuracy": "0.900"},
+    ]
+    page = docs.page(OURS, [fused, row], depths)
     assert "12 blocks on 32 x 256 tokens" in page and "its 1,000,000;" in page
     assert (
         "| [`pre_ln`](#pre_ln) | one tensor | `x <- x + f(LN(x)), and LN at the end of "
-        "the stack.` | +0 | 1.010 (0.990 to 1.020) | 1.000 |\n"
+        "the stack.` | +0 | 1.010 (0.990 to 1.020) | 1.000 | 24: 0.950, 48: 0.900 |\n"
     ) in page
     assert "(#attention_residual) | one tensor |" in page
     assert " | not measured | not measured | not measured |\n| `attention_resid" in page
-    assert "'identity')` |  |  | +1,000,000 | 1.010 (0.990 to 1.020) | 1.300 |" in page
+    assert (
+        "'identity')` |  |  | +1,000,000 | 1.010 (0.990 to 1.020) | 1.300 | not" in page
+    )
 
 
 def test_markdown_reads_no_sign_as_its_own(docs):
@@ -217,5 +223,5 @@ def test_markdown_reads_no_sign_as_its_own(docs):
         "[arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3"
     )
     for scheme in OURS:
-        row, *_ = docs.rows(scheme, [])
-        assert len(re.findall(r"(?<!\\)\|", row)) == 7, row
+        row, *_ = docs.rows(scheme, [], [])
+        assert len(re.findall(r"(?<!\\)\|", row)) == 8, row
