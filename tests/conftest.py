@@ -25,6 +25,17 @@ def rng():
     return np.random.default_rng(7)
 
 
+@pytest.fixture
+def registry():
+    """The table of schemes, as it was once the test is over."""
+    from residual_keras.residuals import SCHEMES
+
+    before = dict(SCHEMES)
+    yield SCHEMES
+    SCHEMES.clear()
+    SCHEMES.update(before)
+
+
 @pytest.fixture(scope="session")
 def reference():
     """The module tests/reference.py."""

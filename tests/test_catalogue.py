@@ -15,15 +15,6 @@ ROOT = pathlib.Path(__file__).parent.parent
 OURS = [scheme for scheme in catalogue.schemes() if scheme.kind != catalogue.OWN]
 
 
-@pytest.fixture
-def registry():
-    """The table of schemes, as it was once the test is over."""
-    before = dict(SCHEMES)
-    yield SCHEMES
-    SCHEMES.clear()
-    SCHEMES.update(before)
-
-
 @pytest.fixture(scope="module")
 def docs():
     """The module docs/make_schemes.py."""

@@ -261,6 +261,18 @@ class Residual(keras.layers.Layer):
             run: a function that sends the batch through the stack once, eagerly.
         """
 
+    def add_exact(self, name, shape, initializer):
+        """A weight that half precision leaves as it is, such as a coefficient."""
+        return self.add_weight(shape, initializer, name=name, autocast=False)
+
+    def add_vectors(self, name, input_shape, value):
+        """An exact vector as wide as the stream for each sublayer, full of `value`."""
+        start = keras.initializers.Constant(value)
+        return [
+            self.add_exact(f"{name}_{i}", input_shape[-1:], start)
+            for i in range(self.num_sublayers)
+        ]
+
     def add_norms(self, count, input_shape, name="norm", **kwargs):
         """`count` built norms over the last axis; `kwargs` are of the norm's layer."""
         norms = []

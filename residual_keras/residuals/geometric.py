@@ -59,7 +59,7 @@ class Delta(Residual):
 
     def add_numbers(self, shape, name, value=0.0):
         start = keras.initializers.Constant(value)
-        return self.add_weight(shape, start, name=name, autocast=False)
+        return self.add_exact(name, shape, start)
 
     def start(self, x):
         return x, self.norms[0](x)
@@ -118,11 +118,7 @@ class NormalizedLerp(Residual):
     def build(self, input_shape):
         width = input_shape[-1]
         self.scale = self.alpha * width**0.5
-        start = keras.initializers.Constant(width**-0.5)
-        self.alphas = [
-            self.add_weight((width,), start, name=f"alpha_{i}", autocast=False)
-            for i in range(self.num_sublayers)
-        ]
+        self.alphas = self.add_vectors("alpha", input_shape, width**-0.5)
 
     def start(self, x):
         return ops.cast(unit(x, self.epsilon), x.dtype)

@@ -249,8 +249,7 @@ class DenseFormer(Residual):
         self.alphas = []
         for block in range(self.period, self.num_blocks + 1, self.period):
             shape, name = (block // self.dilation + 1,), f"alpha_{block}"
-            alpha = self.add_weight(shape, newest, name=name, autocast=False)
-            self.alphas.append(alpha)
+            self.alphas.append(self.add_exact(name, shape, newest))
 
     def start(self, x):
         return x, (x,)
@@ -319,8 +318,7 @@ class MultiwayDense(Residual):
                 (self.mix, "mix", (4 * sources, ways * sources), "zeros"),
                 (self.static, "static", (ways, sources), newest),
             ):
-                name = f"{name}_{block}"
-                weights.append(self.add_weight(shape, start, name=name, autocast=False))
+                weights.append(self.add_exact(f"{name}_{block}", shape, start))
 
     @property
     def decayed(self):
@@ -361,8 +359,8 @@ def add_readers(scheme, readers, input_shape):
 
     def vectors(name, start):
         return [
-            scheme.add_weight(input_shape[-1:], start, name=name_r, autocast=False)
-            for name_r in (f"{name}_{r}" for r in range(1, readers + 1))
+            scheme.add_exact(f"{name}_{r}", input_shape[-1:], start)
+            for r in range(1, readers + 1)
         ]
 
     return vectors("query", "zeros"), vectors("gain", "ones")

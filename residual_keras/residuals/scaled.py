@@ -44,7 +44,7 @@ class ReZero(Residual):
 
     def build(self, input_shape):
         count = self.num_blocks if self.shared else self.num_sublayers
-        self.alpha = self.add_weight((count,), "zeros", name="alpha", autocast=False)
+        self.alpha = self.add_exact("alpha", (count,), "zeros")
 
     def write(self, state, update, i):
         place = i // self.per_block if self.shared else i
@@ -81,9 +81,7 @@ class SkipInit(Residual):
 
     def build(self, input_shape):
         start = keras.initializers.Constant(self.init)
-        self.alpha = self.add_weight(
-            (self.num_sublayers,), start, name="alpha", autocast=False
-        )
+        self.alpha = self.add_exact("alpha", (self.num_sublayers,), start)
 
     def write(self, state, update, i):
         return state + times(self.alpha[i], update)
@@ -119,7 +117,7 @@ class LayerScale(Residual):
 
     def build(self, input_shape):
         self.norms = self.add_norms(self.num_sublayers, input_shape)
-        self.gammas = add_vectors(self, "gamma", input_shape, self.init)
+        self.gammas = self.add_vectors("gamma", input_shape, self.init)
 
     def read(self, state, i):
         return self.norms[i](state)
@@ -188,7 +186,7 @@ class Admin(Residual):
 
     def build(self, input_shape):
         self.norms = self.add_norms(self.num_sublayers, input_shape)
-        self.omegas = add_vectors(self, "omega", input_shape, 1.0)
+        self.omegas = self.add_vectors("omega", input_shape, 1.0)
 
     def write(self, state, update, i):
         if self.record is not None:
@@ -389,12 +387,3 @@ class ProRes(Residual):
 
     def finish(self, state):
         return self.counter(state)
-
-
-def add_vectors(scheme, name, input_shape, value):
-    """A learned vector as wide as the stream for each sublayer, all numbers `value`."""
-    start = keras.initializers.Constant(value)
-    return [
-        scheme.add_weight(input_shape[-1:], start, name=f"{name}_{i}", autocast=False)
-        for i in range(scheme.num_sublayers)
-    ]

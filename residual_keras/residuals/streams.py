@@ -70,10 +70,10 @@ class HyperConnections(Residual):
         self.static, self.kernels, self.scales = [], [], []
         for i in range(self.num_sublayers):
             c = n + 2 if i else n + 1
-            self.static.append(add(self, f"static_{i}", (n, c), connected(i)))
+            self.static.append(self.add_exact(f"static_{i}", (n, c), connected(i)))
             if self.dynamic:
-                self.kernels.append(add(self, f"kernel_{i}", (width, c), "zeros"))
-                self.scales.append(add(self, f"scale_{i}", (2,), Constant(0.01)))
+                self.kernels.append(self.add_exact(f"kernel_{i}", (width, c), "zeros"))
+                self.scales.append(self.add_exact(f"scale_{i}", (2,), Constant(0.01)))
 
     def start(self, x):
         if self.dynamic:
@@ -168,9 +168,11 @@ class FracConnections(Residual):
                 f"Received: parts={n}, width={width}"
             )
         self.norms = self.add_norms(self.num_sublayers, input_shape)
-        self.reads = [add(self, f"read_{i}", (n, n), "identity") for i in sublayers]
-        self.mixes = [add(self, f"mix_{i}", (n, n), "identity") for i in sublayers]
-        self.shares = [add(self, f"share_{i}", (n,), "ones") for i in sublayers]
+        self.reads = [
+            self.add_exact(f"read_{i}", (n, n), "identity") for i in sublayers
+        ]
+        self.mixes = [self.add_exact(f"mix_{i}", (n, n), "identity") for i in sublayers]
+        self.shares = [self.add_exact(f"share_{i}", (n,), "ones") for i in sublayers]
 
     def start(self, x):
         bank = self.apart(x)
@@ -267,9 +269,9 @@ class ManifoldHyperConnections(Residual):
             kernel, bias, small = "zeros", apart_at_first(i, n), Constant(0.01)
             if self.init == "normal":
                 kernel, bias = RandomNormal(stddev=0.02), "zeros"
-            self.kernels.append(add(self, f"kernel_{i}", (rows, columns), kernel))
-            self.biases.append(add(self, f"bias_{i}", (columns,), bias))
-            self.scales.append(add(self, f"scale_{i}", (kinds,), small))
+            self.kernels.append(self.add_exact(f"kernel_{i}", (rows, columns), kernel))
+            self.biases.append(self.add_exact(f"bias_{i}", (columns,), bias))
+            self.scales.append(self.add_exact(f"scale_{i}", (kinds,), small))
 
     def start(self, x):
         [share] = self.by_token(x, 0)
@@ -351,10 +353,12 @@ class GatedResidual(Residual):
         n, width = self.streams, input_shape[-1]
         rank = self.rank or max(1, width // 8)
         dense, wide, gates = "glorot_uniform", n * width, range(self.num_sublayers + 1)
-        self.gains = [add(self, f"gain_{i}", (n, width), "ones") for i in gates]
-        self.downs = [add(self, f"down_{i}", (wide, rank), dense) for i in gates]
-        self.ups = [add(self, f"up_{i}", (rank, wide), dense) for i in gates]
-        self.shares = [add(self, f"share_{i}", (wide, n), dense) for i in gates[:-1]]
+        self.gains = [self.add_exact(f"gain_{i}", (n, width), "ones") for i in gates]
+        self.downs = [self.add_exact(f"down_{i}", (wide, rank), dense) for i in gates]
+        self.ups = [self.add_exact(f"up_{i}", (rank, wide), dense) for i in gates]
+        self.shares = [
+            self.add_exact(f"share_{i}", (wide, n), dense) for i in gates[:-1]
+        ]
 
     def start(self, x):
         return self.connect(ops.repeat(ops.expand_dims(x, 2), self.streams, axis=2), 0)
@@ -392,8 +396,3 @@ class GatedResidual(Residual):
 def above_one(name, value):
     """`value` if it is a whole number above 1; `name` is the option's."""
     return checked(count(name, value) > 1, name, value, "above 1")
-
-
-def add(scheme, name, shape, start):
-    """A weight of a scheme, which half precision leaves as it is."""
-    return scheme.add_weight(shape, start, name=name, autocast=False)

@@ -16,16 +16,6 @@ from residual_keras import (
 )
 from residual_keras.residuals import SCHEMES, register, scheme_options
 
-
-@pytest.fixture
-def registry():
-    """The table, as it was once the test is over."""
-    before = dict(SCHEMES)
-    yield SCHEMES
-    SCHEMES.clear()
-    SCHEMES.update(before)
-
-
 # Asking
 
 

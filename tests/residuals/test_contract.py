@@ -13,13 +13,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from residual_keras import (
-    TransformerEncoder,
-    residuals,
-)
+from residual_keras import TransformerEncoder, residuals
 
 WIDTH, TIME = 6, 5
-VOCAB, CLASSES = 23, 3
 
 USERS_SCHEME = """
 @residuals.register("users_own")
