@@ -194,14 +194,30 @@ class TransformerBlock(Stack):
         for layer in filter(None, layers):
             layer.build(shape)
 
-    def carry(self, state, bias, training):
-        state, scores, _ = self.advance(state, self.residual, 0, bias, training)
+    def carry(self, state, bias, training, return_attention_scores):
+        state, scores, _ = self.advance(
+            state,
+            self.residual,
+            0,
+            bias,
+            training,
+            return_attention_scores=return_attention_scores,
+        )
         return state, [scores]
 
     def shown(self, scores):
         return scores[0]
 
-    def advance(self, state, residual, i, bias=None, training=None, memory=None):
+    def advance(
+        self,
+        state,
+        residual,
+        i,
+        bias=None,
+        training=None,
+        memory=None,
+        return_attention_scores=False,
+    ):
         """Carries a scheme's running state past the block's two sublayers.
 
         Args:
@@ -211,18 +227,19 @@ class TransformerBlock(Stack):
             bias: what is added to the attention scores, see `attention_bias`.
             training: whether dropout is on.
             memory: what the block before passed on; None in the first.
+            return_attention_scores: whether the attention weights are asked for.
 
         Returns:
-            The state, the attention weights (batch, num_heads, time, time), and the
-            memory for the next block, see `SelfAttention`.
+            The state, the attention weights (batch, num_heads, time, time) or None, and
+            the memory for the next block, see `SelfAttention`.
         """
         x = residual.read(state, i)
-        update, scores, memory = self.attention(
+        update, *scores, memory = self.attention(
             x,
             bias,
             memory,
             training=training,
-            return_attention_scores=True,
+            return_attention_scores=return_attention_scores,
             return_memory=True,
         )
         if self.parallel:
@@ -232,7 +249,7 @@ class TransformerBlock(Stack):
             x = residual.read(state, i + 1)
             update = self.feed_forward(x, training=training)
             state = self.join(state, update, residual, i + 1, training)
-        return state, scores, memory
+        return state, scores[0] if scores else None, memory
 
     def join(self, state, update, residual, i, training):
         """The state after an update, which may be dropped in part or as a whole."""

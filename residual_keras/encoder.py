@@ -154,12 +154,18 @@ class TransformerEncoder(Stack):
         for layer in filter(None, (self.residual, *self.blocks, self.norm)):
             layer.build(shape)
 
-    def carry(self, state, bias, training):
+    def carry(self, state, bias, training, return_attention_scores):
         all_scores, memory = [], None
         for index, block in enumerate(self.blocks):
             i = self.residual.per_block * index
             state, scores, memory = block.advance(
-                state, self.residual, i, bias, training, memory
+                state,
+                self.residual,
+                i,
+                bias,
+                training,
+                memory,
+                return_attention_scores,
             )
             all_scores.append(scores)
         return state, all_scores

@@ -2,6 +2,7 @@
 
 import keras
 
+from .dense import TokenDense
 from .initializers import independent, scaled
 from .norms import make_norm
 
@@ -77,14 +78,14 @@ class FeedForward(keras.layers.Layer):
             scaled(self.kernel_initializer, self.init_gains.get(weight, 1.0))
             for weight in ("ff_in", "ff_out")
         )
-        self.expand = keras.layers.Dense(
+        self.expand = TokenDense(
             self.ff_dim,
             activation=self.activation,
             kernel_initializer=ff_in,
             dtype=self.dtype_policy,
             name="expand",
         )
-        self.project = keras.layers.Dense(
+        self.project = TokenDense(
             input_shape[-1],
             kernel_initializer=ff_out,
             dtype=self.dtype_policy,

@@ -56,8 +56,8 @@ class Stack(keras.layers.Layer):
                 f"per_block={self.residual.per_block}"
             )
 
-    def carry(self, state, bias, training):
-        """The state after all sublayers, and a list of each block's scores."""
+    def carry(self, state, bias, training, return_attention_scores):
+        """The state after all sublayers; a list of each block's scores, or of None."""
         raise NotImplementedError
 
     def build_projection(self, input_shape):
@@ -95,7 +95,9 @@ class Stack(keras.layers.Layer):
         bias = attention_bias(x, mask, attention_mask, self.causal)
         if self.projection is not None:
             x = self.projection(x)
-        state, scores = self.carry(self.residual.start(x), bias, training)
+        state, scores = self.carry(
+            self.residual.start(x), bias, training, return_attention_scores
+        )
         y = self.residual.finish(state)
         if self.norm is not None:
             y = self.norm(y)

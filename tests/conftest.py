@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import pathlib
@@ -34,6 +35,44 @@ def registry():
     yield SCHEMES
     SCHEMES.clear()
     SCHEMES.update(before)
+
+
+@pytest.fixture(scope="session")
+def assert_same_gradients():
+    """Asserts that two functions of tensors have the same first and second derivatives.
+
+    Eagerly, in a graph and under XLA. A gradient written by hand that hides a value
+    from the tape is right to the first order and wrong to the second.
+    """
+    import tensorflow as tf
+
+    def derivatives(function, weights, *args):
+        with tf.GradientTape() as outer:
+            outer.watch(args)
+            with tf.GradientTape() as inner:
+                inner.watch(args)
+                y = function(*args)
+                total = tf.reduce_sum(tf.sin(y) * weights)
+            first = inner.gradient(total, args)
+            total = sum(tf.reduce_sum(one**3) for one in first)
+        return [y, *first, *outer.gradient(total, args)]
+
+    def check(ours, right, *args, atol):
+        weights = np.random.default_rng(8).normal(size=right(*args).shape)
+        weights = tf.constant(weights, args[0].dtype)
+        expected = derivatives(right, weights, *args)
+        eagerly = functools.partial(derivatives, ours)
+        ways = {
+            "eager": eagerly,
+            "graph": tf.function(eagerly),
+            "xla": tf.function(eagerly, jit_compile=True),
+        }
+        for name, run in ways.items():
+            found = run(weights, *args)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, other, atol=atol, err_msg=name)
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keras import ops
 
 from residual_keras import SelfAttention, TransformerBlock, attention_bias
-from residual_keras.attention import turn
+from residual_keras.attention import softmax_product, turn
 
 SIZES = {"odd sizes": (2, 5, 4, 3), "all sizes alike": (3, 3, 3, 3)}  # B, T, H, key_dim
 HALF = ["float16", "mixed_float16", "mixed_bfloat16"]
@@ -229,6 +229,32 @@ def test_init_gains_scale_each_part():
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         SelfAttention(**{"num_heads": 2, "key_dim": 4, **arguments})
+
+
+def test_the_gradient_of_a_softmax_and_its_product(rng, assert_same_gradients):
+    scores, value = rng.normal(0, 2, (2, 3, 5, 7)), rng.normal(size=(2, 3, 7, 11))
+    scores[0, :, :, 4:] = -1e9
+    assert_same_gradients(
+        softmax_product,
+        lambda scores, value: ops.matmul(ops.softmax(scores), value),
+        *map(ops.convert_to_tensor, (scores, value)),
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_weights_that_are_asked_for_change_nothing(dtype, rng):
+    """Nor does a rate of dropout, outside training."""
+    x = rng.normal(size=(2, 3, 8)).astype("float32")
+    layers = [SelfAttention(2, 4, rate, dtype=dtype) for rate in (0.0, 0.5)]
+    for layer in layers:
+        layer.build(x.shape)
+        layer.set_weights(layers[0].get_weights())
+    y = ops.cast(layers[0](x), "float32")
+    for layer in layers:
+        other, _ = layer(x, return_attention_scores=True)
+        np.testing.assert_allclose(ops.cast(other, "float32"), y, atol=1e-6)
+        np.testing.assert_allclose(ops.cast(layer(x), "float32"), y, atol=1e-6)
 
 
 def test_returned_weights_are_those_before_dropout(rng):

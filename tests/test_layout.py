@@ -16,6 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ORDER = [
     "spec",
     "initializers",
+    "dense",
     "norms",
     "positions",
     "attention",

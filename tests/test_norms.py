@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from residual_keras.norms import NORMS, make_norm
+from residual_keras.norms import NORMS, layer_norm, make_norm
 
 EACH = pytest.mark.parametrize("kind", NORMS)
 EQUATIONS = {
@@ -38,6 +38,24 @@ def test_against_numpy(kind, rng):
         weight.assign(rng.normal(size=weight.shape))
     weights = {weight.name: weight.numpy() for weight in norm.weights}
     np.testing.assert_allclose(norm(x), EQUATIONS[kind](x, 0.1, **weights), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 7), (2, 1, 3, 7)])
+def test_the_gradient_is_that_of_the_equation(shape, rng, assert_same_gradients):
+    """To the second order, where that of Keras' own layer is off: it holds the mean."""
+
+    def equation(x, gamma, beta):
+        centred = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        return gamma * centred / ops.sqrt(variance + 0.1) + beta
+
+    args = rng.normal(1, 2, size=shape), rng.normal(size=7), rng.normal(size=7)
+    assert_same_gradients(
+        lambda *args: layer_norm(*args, epsilon=0.1),
+        equation,
+        *map(ops.convert_to_tensor, args),
+        atol=1e-9,
+    )
 
 
 @EACH
