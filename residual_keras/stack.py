@@ -4,6 +4,7 @@ import keras
 
 from . import residuals
 from .attention import attention_bias
+from .dense import TokenDense
 
 WEIGHTS = (("query", "key", "value", "output"), ("ff_in", "ff_out"))  # by sublayer
 
@@ -71,7 +72,7 @@ class Stack(keras.layers.Layer):
         stream_shape = (*input_shape[:-1], self.embed_dim)
         self.projection = None
         if input_shape[-1] != self.embed_dim:
-            self.projection = keras.layers.Dense(
+            self.projection = TokenDense(
                 self.embed_dim, dtype=self.dtype_policy, name="projection"
             )
             self.projection.build(input_shape)

@@ -12,6 +12,11 @@ def count(name, value):
     return checked(fits, name, value, "a positive whole number")
 
 
+def above_one(name, value):
+    """`value` if it is a whole number above 1; `name` is the option's."""
+    return checked(count(name, value) > 1, name, value, "above 1")
+
+
 def number(name, value):
     """`value` if it is a finite number; `name` is the option's."""
     fits = isinstance(value, (int, float)) and not isinstance(value, bool)

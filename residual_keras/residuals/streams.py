@@ -3,8 +3,7 @@
 With the streams goes what the next sublayer reads, made by `start` and `write`. Where
 all tokens are mixed alike, streams stand first, (n, batch, time, width), and one matrix
 product mixes them. Where each token has a matrix of its own they stand last, (batch,
-time, width, n): so many small products, and their gradients above all, then take half
-the time that they take in other orders.
+time, width, n): so many small products then take half the time of other orders.
 """
 
 from keras import ops
@@ -15,12 +14,13 @@ from .mixing import (
     apart_at_first,
     combine,
     connected,
+    mean_squares,
     normed_products,
     outer,
     repeated,
     sinkhorn,
 )
-from .numbers import checked, count, exact
+from .numbers import above_one, checked, count, exact
 
 
 @register("hyper_connections")
@@ -76,9 +76,9 @@ class HyperConnections(Residual):
                 self.scales.append(self.add_exact(f"scale_{i}", (2,), Constant(0.01)))
 
     def start(self, x):
-        if self.dynamic:
-            return self.connect(repeated(x, self.streams), 0)
-        return x, ops.expand_dims(x, 0)  # alike as they are, one stream will do
+        if self.dynamic:  # alike as they are, one stream will do
+            return self.connect(ops.expand_dims(x, -1), 0)
+        return x, ops.expand_dims(x, 0)
 
     def read(self, state, i):
         return self.norms[i](state[0])
@@ -89,7 +89,7 @@ class HyperConnections(Residual):
         _, mixed, share = state
         bank = mixed + outer(update, share)
         last = i + 1 == self.num_sublayers
-        return ops.sum(bank, axis=-1) if last else self.connect(bank, i + 1)
+        return ops.squeeze(bank, -1) if last else self.connect(bank, i + 1)
 
     def write_alike(self, _, bank, update, i):
         """All tokens alike: one product gives the streams, and what is read of them."""
@@ -109,7 +109,12 @@ class HyperConnections(Residual):
     def connect(self, bank, i):
         """What sublayer i reads, the streams mixed, and the share that each gets."""
         read, mix, share = self.parts(self.by_token(bank, i))
-        x = ops.squeeze(ops.matmul(bank, read), -1) if i else bank[..., 0]
+        x = ops.squeeze(ops.matmul(bank, read) if i else bank, -1)
+        if i == 0:
+            mix = ops.sum(mix, axis=2, keepdims=True)
+        if i + 1 == self.num_sublayers:  # only the sum of the streams is wanted
+            mix = ops.sum(mix, axis=3, keepdims=True)
+            share = ops.sum(share, axis=2, keepdims=True)
         return x, ops.matmul(bank, mix), ops.squeeze(share, -1)
 
     def parts(self, columns):
@@ -122,7 +127,8 @@ class HyperConnections(Residual):
         logits = normed_products(bank, self.kernels[i], self.epsilon)
         scale = ops.repeat(self.scales[i][:1], logits.shape[-1] - 1)
         scale = ops.concatenate([scale, self.scales[i][1:]])
-        return ops.cast(self.static[i] + scale * ops.tanh(logits), bank.dtype)
+        # In this order: a (1, 1, 1, c) on the right is a bias to Keras, its axes lost.
+        return ops.cast(scale * ops.tanh(logits) + self.static[i], bank.dtype)
 
     @property
     def decayed(self):
@@ -282,9 +288,9 @@ class ManifoldHyperConnections(Residual):
 
     def write(self, state, update, i):
         _, mixed, share = state
+        if i + 1 == self.num_sublayers:  # only the sum of the streams is wanted
+            return ops.sum(mixed, axis=-1) + update * ops.sum(share, -1, keepdims=True)
         bank = mixed + outer(update, share)
-        if i + 1 == self.num_sublayers:
-            return ops.sum(bank, axis=-1)
         batch, time, width, n = ops.shape(bank)
         v = ops.reshape(bank, (batch, time, width * n))
         share, read, *mix = self.by_token(v, i + 1)
@@ -295,16 +301,17 @@ class ManifoldHyperConnections(Residual):
         """q, p (batch, time, n) and R transposed, as far as sublayer i has them."""
         n, kinds = self.streams, self.scales[i].shape[0]
         v, dtype = ops.cast(v, exact(v)), v.dtype
-        square = ops.mean(ops.square(v), axis=-1, keepdims=True)
+        square = ops.squeeze(mean_squares(ops.expand_dims(v, -1)), -1)
         logits = ops.matmul(v, self.kernels[i]) * ops.rsqrt(square + self.epsilon)
         of_vectors, of_matrix = self.scales[i][:2], self.scales[i][2:]
         scale = [ops.repeat(of_vectors, n), ops.repeat(of_matrix, n * n)]
         logits = ops.concatenate(scale) * logits + self.biases[i]
-        found = [2 * ops.sigmoid(logits[..., :n])]
-        if kinds > 1:
-            found.append(ops.sigmoid(logits[..., n : 2 * n]))
-        if kinds > 2:
-            mix = sinkhorn(logits[..., 2 * n :], n, self.iterations)
+        if kinds == 1:
+            return [ops.cast(2 * ops.sigmoid(logits), dtype)]
+        share, read, *mix = ops.split(logits, [n, 2 * n][: kinds - 1], axis=-1)
+        found = [2 * ops.sigmoid(share), ops.sigmoid(read)]
+        if mix:
+            mix = sinkhorn(*mix, n, self.iterations)
             found.append(ops.swapaxes(mix, 2, 3))
         return [ops.cast(one, dtype) for one in found]
 
@@ -391,8 +398,3 @@ class GatedResidual(Residual):
     @property
     def decayed(self):
         return [*self.downs, *self.ups, *self.shares]
-
-
-def above_one(name, value):
-    """`value` if it is a whole number above 1; `name` is the option's."""
-    return checked(count(name, value) > 1, name, value, "above 1")
