@@ -12,7 +12,8 @@ import argparse
 import os
 import tempfile
 
-from schemes import alone, names, read_rows, write_rows
+from measuring import alone, read_rows, write_rows
+from schemes import names
 
 SIZES = {
     "data": "reviews(depth=0, train_size=2000, validation_size=200, test_size=500)",

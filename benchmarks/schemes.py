@@ -12,14 +12,11 @@ share included.
 """
 
 import argparse
-import concurrent.futures
-import csv
 import functools
-import multiprocessing
-import os
 import statistics
 import sys
-import time
+
+from measuring import alone, backend_version, cpu_seconds, read_rows, write_rows
 
 # Options that change the cost, beside every scheme's defaults.
 VARIANTS = [
@@ -62,21 +59,6 @@ def main():
         if args.csv:
             kept[spec,] = row
             write_rows(args.csv, kept)
-
-
-def alone(function, *args):
-    """What the function returns in a new process, which holds nothing else."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context, load_quietly) as pool:
-        return pool.submit(function, *args).result()
-
-
-def load_quietly():
-    """Imports the libraries without what they log, which would tear the table."""
-    from residual_keras.cli import quiet_start
-
-    with quiet_start():
-        import residual_keras.catalogue  # noqa: F401
 
 
 def names():
@@ -132,23 +114,6 @@ def step_times(spec, sizes, steps):
     }
 
 
-def cpu_seconds(step):
-    """What a step costs, all threads together."""
-    started = time.process_time()
-    step()
-    return time.process_time() - started
-
-
-def backend_version():
-    """Keras' backend and its version."""
-    import importlib.metadata
-
-    import keras
-
-    name = keras.backend.backend()
-    return f"{name} {importlib.metadata.version(name)}"
-
-
 def peak_memory(spec, sizes):
     """The most memory, in MB, that this process has held after three steps."""
     import resource
@@ -158,24 +123,6 @@ def peak_memory(spec, sizes):
         step()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 2 ** (20 if sys.platform == "darwin" else 10)
-
-
-def read_rows(path, *key):
-    """The rows of a CSV file by those of its columns; none where there is no file."""
-    if not os.path.exists(path):
-        return {}
-    with open(path, encoding="utf-8", newline="") as file:
-        return {tuple(row[name] for name in key): row for row in csv.DictReader(file)}
-
-
-def write_rows(path, rows):
-    """Writes the file anew, in one move, so that it is never half there."""
-    with open(f"{path}.new", "w", encoding="utf-8", newline="") as file:
-        columns = list(dict.fromkeys(key for row in rows.values() for key in row))
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
-    os.replace(f"{path}.new", path)
 
 
 if __name__ == "__main__":

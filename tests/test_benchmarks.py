@@ -11,8 +11,9 @@ PATH = pathlib.Path(__file__).parent.parent / "benchmarks" / "schemes.py"
 
 
 @pytest.fixture
-def bench():
+def bench(monkeypatch):
     """The module benchmarks/schemes.py."""
+    monkeypatch.syspath_prepend(PATH.parent)  # as when it is run: measuring.py
     spec = importlib.util.spec_from_file_location("bench_schemes", PATH)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -1,0 +1,138 @@
+"""How the benchmarks measure: in processes of their own, in CPU seconds, in turns."""
+
+import concurrent.futures
+import csv
+import functools
+import multiprocessing
+import os
+import statistics
+import time
+
+
+class Worker:
+    """An object in a new process, which holds nothing else, and its methods.
+
+    Args:
+        make: a function at the top of a module; what it returns stays in the process.
+        *args: its arguments.
+    """
+
+    def __init__(self, make, *args):
+        self.pool = concurrent.futures.ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn"), _hold, (make, args)
+        )
+
+    def __call__(self, method, *args):
+        """What the object's method returns, and the CPU and wall seconds it took."""
+        return self.pool.submit(_ask, method, args).result()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.pool.shutdown()
+
+
+def _hold(make, args):
+    global held
+    held = make(*args)
+
+
+def _ask(method, args):
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = getattr(held, method)(*args)
+    return found, time.process_time() - cpu, time.perf_counter() - wall
+
+
+def alone(function, *args):
+    """What the function returns in a new process, which holds nothing else."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context, load_quietly) as pool:
+        return pool.submit(function, *args).result()
+
+
+def load_quietly():
+    """Imports the libraries without what they log, which would tear the table."""
+    from residual_keras.cli import quiet_start
+
+    with quiet_start():
+        import residual_keras.catalogue  # noqa: F401
+
+
+def cpu_seconds(step):
+    """What a step costs, all threads together."""
+    started = time.process_time()
+    step()
+    return time.process_time() - started
+
+
+def ratios(ours, theirs):
+    """The quartiles of ours / theirs, of measurements that were taken in turns."""
+    low, middle, high = statistics.quantiles(
+        [a / b for a, b in zip(ours, theirs, strict=True)], n=4
+    )
+    return {
+        "ratio": f"{middle:.3f}",
+        "ratio_low": f"{low:.3f}",
+        "ratio_high": f"{high:.3f}",
+    }
+
+
+class MatrixProduct:
+    """A product of two square matrices in single precision, to say what is possible."""
+
+    SIZE = 2048
+
+    def __init__(self):
+        load_quietly()
+        import keras
+
+        one, other = (
+            keras.random.normal((self.SIZE, self.SIZE), seed=seed) for seed in (1, 2)
+        )
+        self.step = functools.partial(keras.ops.matmul, one, other)
+        self.step()
+
+    def rate(self):
+        """Operations a CPU second, in billions."""
+        return 2e-9 * self.SIZE**3 / cpu_seconds(lambda: self.step().numpy())
+
+
+def backend_version():
+    """Keras' backend and its version."""
+    import importlib.metadata
+
+    import keras
+
+    name = keras.backend.backend()
+    return f"{name} {importlib.metadata.version(name)}"
+
+
+def read_rows(path, *key):
+    """The rows of a CSV file by those of its columns; none where there is no file."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8", newline="") as file:
+        return {tuple(row[name] for name in key): row for row in csv.DictReader(file)}
+
+
+def write_rows(path, rows):
+    """Writes the file anew, in one move, so that it is never half there."""
+    with open(f"{path}.new", "w", encoding="utf-8", newline="") as file:
+        columns = list(dict.fromkeys(key for row in rows.values() for key in row))
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+    os.replace(f"{path}.new", path)
+
+
+def table(rows, columns):
+    """Rows in Markdown.
+
+    Args:
+        rows: dicts.
+        columns: what stands above each column, by the row's key.
+    """
+    lines = [columns.values(), ["---"] * len(columns)]
+    lines += [[str(row[key]) for key in columns] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
