@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from .dense import TokenDense
+from .dense import Dense
 from .initializers import independent, scaled, side_by_side
 from .norms import make_norm
 
@@ -140,13 +140,13 @@ class SelfAttention(keras.layers.Layer):
             scaled(self.kernel_initializer, self.init_gains.get(weight, 1.0))
             for weight in ("query", "key", "value", "output")
         )
-        self.qkv = TokenDense(
+        self.qkv = Dense(
             3 * heads[-1],
             kernel_initializer=side_by_side([query, key, value]),
             dtype=self.dtype_policy,
             name="qkv",
         )
-        self.output_dense = TokenDense(
+        self.output_dense = Dense(
             input_shape[-1],
             kernel_initializer=output,
             dtype=self.dtype_policy,

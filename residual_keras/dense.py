@@ -5,11 +5,12 @@ from keras import ops
 
 
 @keras.saving.register_keras_serializable("residual_keras")
-class TokenDense(keras.layers.Dense):
+class Dense(keras.layers.Dense):
     """y = activation(x W + b), with all tokens of the batch as the rows of one matrix.
 
-    The numbers and weights of `keras.layers.Dense`. For a matrix TensorFlow makes
-    product, bias and activation one operation: benchmarks/parts.py.
+    The numbers and weights of `keras.layers.Dense`, and its name, by which saved files
+    find the layers of a list. For a matrix TensorFlow makes product, bias and
+    activation one operation.
 
     Call arguments:
         x: (..., width).
@@ -18,7 +19,7 @@ class TokenDense(keras.layers.Dense):
         (..., units).
 
     Example:
-        >>> TokenDense(4)(keras.ops.ones((1, 3, 8))).shape
+        >>> Dense(4)(keras.ops.ones((1, 3, 8))).shape
         TensorShape([1, 3, 4])
     """
 

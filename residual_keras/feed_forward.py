@@ -2,7 +2,7 @@
 
 import keras
 
-from .dense import TokenDense
+from .dense import Dense
 from .initializers import independent, scaled
 from .norms import make_norm
 
@@ -78,14 +78,14 @@ class FeedForward(keras.layers.Layer):
             scaled(self.kernel_initializer, self.init_gains.get(weight, 1.0))
             for weight in ("ff_in", "ff_out")
         )
-        self.expand = TokenDense(
+        self.expand = Dense(
             self.ff_dim,
             activation=self.activation,
             kernel_initializer=ff_in,
             dtype=self.dtype_policy,
             name="expand",
         )
-        self.project = TokenDense(
+        self.project = Dense(
             input_shape[-1],
             kernel_initializer=ff_out,
             dtype=self.dtype_policy,

@@ -4,7 +4,7 @@ import keras
 
 from . import residuals
 from .attention import attention_bias
-from .dense import TokenDense
+from .dense import Dense
 
 WEIGHTS = (("query", "key", "value", "output"), ("ff_in", "ff_out"))  # by sublayer
 
@@ -72,7 +72,7 @@ class Stack(keras.layers.Layer):
         stream_shape = (*input_shape[:-1], self.embed_dim)
         self.projection = None
         if input_shape[-1] != self.embed_dim:
-            self.projection = TokenDense(
+            self.projection = Dense(
                 self.embed_dim, dtype=self.dtype_policy, name="projection"
             )
             self.projection.build(input_shape)

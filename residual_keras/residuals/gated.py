@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from ..dense import TokenDense
+from ..dense import Dense
 from .base import Residual, register
 from .numbers import number
 
@@ -330,7 +330,7 @@ def add_denses(scheme, name, width, shape, bias=None, initializer="glorot_unifor
     """A built Dense layer for each sublayer, its bias from `bias` on; None: no bias."""
     denses = []
     for i in range(scheme.num_sublayers):
-        dense = TokenDense(
+        dense = Dense(
             width,
             use_bias=bias is not None,
             kernel_initializer=initializer,
