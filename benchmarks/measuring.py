@@ -2,11 +2,22 @@
 
 import concurrent.futures
 import csv
-import functools
 import multiprocessing
 import os
 import statistics
 import time
+
+
+def new_process(start, *args):
+    """A process that holds nothing else and begins with `start(*args)`."""
+    context = multiprocessing.get_context("spawn")
+    return concurrent.futures.ProcessPoolExecutor(1, context, start, args)
+
+
+def alone(function, *args):
+    """What the function returns in a new process, which holds nothing else."""
+    with new_process(load_quietly) as process:
+        return process.submit(function, *args).result()
 
 
 class Worker:
@@ -18,19 +29,17 @@ class Worker:
     """
 
     def __init__(self, make, *args):
-        self.pool = concurrent.futures.ProcessPoolExecutor(
-            1, multiprocessing.get_context("spawn"), _hold, (make, args)
-        )
+        self.process = new_process(_hold, make, args)
 
     def __call__(self, method, *args):
         """What the object's method returns, and the CPU and wall seconds it took."""
-        return self.pool.submit(_ask, method, args).result()
+        return self.process.submit(_ask, method, args).result()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        self.pool.shutdown()
+        self.process.shutdown()
 
 
 def _hold(make, args):
@@ -42,13 +51,6 @@ def _ask(method, args):
     wall, cpu = time.perf_counter(), time.process_time()
     found = getattr(held, method)(*args)
     return found, time.process_time() - cpu, time.perf_counter() - wall
-
-
-def alone(function, *args):
-    """What the function returns in a new process, which holds nothing else."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context, load_quietly) as pool:
-        return pool.submit(function, *args).result()
 
 
 def load_quietly():
@@ -66,16 +68,10 @@ def cpu_seconds(step):
     return time.process_time() - started
 
 
-def ratios(ours, theirs):
-    """The quartiles of ours / theirs, of measurements that were taken in turns."""
-    low, middle, high = statistics.quantiles(
-        [a / b for a, b in zip(ours, theirs, strict=True)], n=4
-    )
-    return {
-        "ratio": f"{middle:.3f}",
-        "ratio_low": f"{low:.3f}",
-        "ratio_high": f"{high:.3f}",
-    }
+def quartiles(ours, theirs):
+    """Those of ours / theirs, as text, of measurements that were taken in turns."""
+    of_turns = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return [f"{ratio:.3f}" for ratio in statistics.quantiles(of_turns, n=4)]
 
 
 class MatrixProduct:
@@ -87,15 +83,14 @@ class MatrixProduct:
         load_quietly()
         import keras
 
-        one, other = (
-            keras.random.normal((self.SIZE, self.SIZE), seed=seed) for seed in (1, 2)
-        )
-        self.step = functools.partial(keras.ops.matmul, one, other)
-        self.step()
+        self.matrix = keras.random.normal((self.SIZE, self.SIZE))
+        self.multiply = keras.ops.matmul
+        self.rate()
 
     def rate(self):
         """Operations a CPU second, in billions."""
-        return 2e-9 * self.SIZE**3 / cpu_seconds(lambda: self.step().numpy())
+        spent = cpu_seconds(lambda: self.multiply(self.matrix, self.matrix).numpy())
+        return 2e-9 * self.SIZE**3 / spent
 
 
 def backend_version():
@@ -124,15 +119,3 @@ def write_rows(path, rows):
         writer.writeheader()
         writer.writerows(rows.values())
     os.replace(f"{path}.new", path)
-
-
-def table(rows, columns):
-    """Rows in Markdown.
-
-    Args:
-        rows: dicts.
-        columns: what stands above each column, by the row's key.
-    """
-    lines = [columns.values(), ["---"] * len(columns)]
-    lines += [[str(row[key]) for key in columns] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -16,7 +16,14 @@ import functools
 import statistics
 import sys
 
-from measuring import alone, backend_version, cpu_seconds, read_rows, write_rows
+from measuring import (
+    alone,
+    backend_version,
+    cpu_seconds,
+    quartiles,
+    read_rows,
+    write_rows,
+)
 
 # Options that change the cost, beside every scheme's defaults.
 VARIANTS = [
@@ -99,15 +106,15 @@ def step_times(spec, sizes, steps):
     spent = []
     for _ in range(steps):
         spent.append([cpu_seconds(step), cpu_seconds(other)])
-    low, middle, high = statistics.quantiles([a / b for a, b in spent], n=4)
-    mine, its = map(statistics.median, zip(*spent, strict=True))
+    mine, its = zip(*spent, strict=True)
+    low, middle, high = quartiles(mine, its)
     return {
         "steps": steps,
-        "cpu_seconds": f"{mine:.3f}",
-        "pre_ln_cpu_seconds": f"{its:.3f}",
-        "cpu_ratio": f"{middle:.3f}",
-        "cpu_low": f"{low:.3f}",
-        "cpu_high": f"{high:.3f}",
+        "cpu_seconds": f"{statistics.median(mine):.3f}",
+        "pre_ln_cpu_seconds": f"{statistics.median(its):.3f}",
+        "cpu_ratio": middle,
+        "cpu_low": low,
+        "cpu_high": high,
         "weights": encoder.count_params(),
         "pre_ln_weights": pre_ln.count_params(),
         "versions": f"Keras {keras.__version__}, {backend_version()}",

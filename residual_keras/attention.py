@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from .dense import Dense
+from .gradients import with_gradient
 from .initializers import independent, scaled, side_by_side
 from .norms import make_norm
 
@@ -269,13 +270,12 @@ def softmax_product(scores, value):
         Like value.
     """
 
-    @ops.custom_gradient
+    @with_gradient
     def attend(scores, value):
         weights = softmax(scores)
         y = ops.matmul(ops.cast(weights, value.dtype), value)
 
-        def gradient(*args, upstream=None):
-            dy = args[0] if upstream is None else upstream  # backends differ
+        def gradient(dy):
             dvalue = ops.matmul(swap(ops.cast(weights, dy.dtype)), dy)
             dweights = ops.cast(ops.matmul(dy, swap(value)), scores.dtype)
             along = ops.sum(ops.cast(dy * y, scores.dtype), axis=-1, keepdims=True)

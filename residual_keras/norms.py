@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from .gradients import with_gradient
 from .spec import look_up
 
 
@@ -75,8 +76,9 @@ class LayerNormalization(keras.layers.Layer):
     """LN(x) = gain (x - mean(x)) / sqrt(var(x) + epsilon) + offset.
 
     The equation, the weights and the numbers of `keras.layers.LayerNormalization` over
-    the last axis. Its gradient is written by hand and takes fewer passes over x than
-    automatic differentiation does: benchmarks/parts.py.
+    the last axis, and its name, by which saved files find the layers of a list. Its
+    gradient is written by hand and takes fewer passes over x than automatic
+    differentiation does.
 
     Source: Ba et al. 2016, arXiv:1607.06450.
 
@@ -115,15 +117,14 @@ class LayerNormalization(keras.layers.Layer):
 def layer_norm(x, gamma, beta, epsilon):
     """The equation of `LayerNormalization`, and its gradient."""
 
-    @ops.custom_gradient
+    @with_gradient
     def normalize(x, gamma, beta):
         centred = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(centred * centred, axis=-1, keepdims=True)
         scale = ops.rsqrt(variance + epsilon)
         unit = centred * scale
 
-        def gradient(*args, upstream=None):
-            dy = args[0] if upstream is None else upstream  # backends differ
+        def gradient(dy):
             rows = tuple(range(len(x.shape) - 1))
             along = dy * unit
             # The means of dy gain and of dy gain unit are products with a vector: no

@@ -17,6 +17,7 @@ ORDER = [
     "spec",
     "initializers",
     "dense",
+    "gradients",
     "norms",
     "positions",
     "attention",

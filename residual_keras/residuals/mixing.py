@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from ..gradients import with_gradient
 from .numbers import exact
 
 
@@ -58,18 +59,14 @@ def mean_squares(bank):
         bank: the streams h_j, (batch, time, width, n).
     """
 
-    @ops.custom_gradient
+    @with_gradient
     def mean(bank):
         batch, time, width, n = ops.shape(bank)
         squares = ops.reshape(ops.square(bank), (batch, time, width * n))
         share = ops.full((width, 1), 1 / width, bank.dtype)
         found = ops.matmul(squares, for_each(share, n))
 
-        def gradient(*args, upstream=None):
-            of_mean = args[0] if upstream is None else upstream  # backends differ
-            return bank * (of_mean * (2 / width))
-
-        return ops.expand_dims(found, 2), gradient
+        return ops.expand_dims(found, 2), lambda dy: bank * (dy * (2 / width))
 
     return mean(ops.cast(bank, exact(bank)))
 

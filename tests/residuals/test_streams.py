@@ -271,16 +271,18 @@ def test_golden_trace_of_gated_residual():
 
 
 def spread(layer, x):
-    """How far the streams lie apart before the last write, by their size."""
-    scheme, state = layer.residual, layer.residual.start(x)
-    for i, block in enumerate(layer.blocks):
-        state = scheme.write(state, block.attention(scheme.read(state, 2 * i)), 2 * i)
-        if i < 2:
-            update = block.feed_forward(scheme.read(state, 2 * i + 1))
-            state = scheme.write(state, update, 2 * i + 1)
-    bank, axis = numpy(state[1]), -1
+    """How far the streams lie apart before the last write, by their size.
+
+    Before the last but one, where the last finds their sum alone.
+    """
+    scheme, state, axis = layer.residual, layer.residual.start(x), -1
     if not getattr(scheme, "dynamic", True):
         axis = 0
+    sublayers = [f for b in layer.blocks for f in (b.attention, b.feed_forward)]
+    for i, f in enumerate(sublayers[:-1]):
+        state = scheme.write(state, f(scheme.read(state, i)), i)
+        if state[1].shape[axis] > 1:
+            bank = numpy(state[1])
     return bank.std(axis).mean() / np.abs(bank).mean()
 
 
