@@ -53,7 +53,8 @@ def build_classifier(
         name: of the model.
         **kwargs: of `TransformerEncoder`: norm, parallel, stochastic_depth, key_dim,
             activation, attention_rate, ff_rate, causal, qk_norm, value_residual,
-            score_residual, head_scale, kernel_initializer, epsilon, final_norm.
+            score_residual, head_scale, kernel_initializer, epsilon, final_norm,
+            recompute.
 
     Returns:
         A `Classifier`: token ids, int32 (batch, time) -> logits (batch, num_classes),

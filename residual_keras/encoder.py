@@ -5,6 +5,7 @@ import keras
 from .block import TransformerBlock
 from .initializers import independent
 from .norms import make_norm
+from .recompute import Recomputation
 from .stack import Stack, asked_of_block, check_shares, plain
 
 
@@ -45,6 +46,8 @@ class TransformerEncoder(Stack):
         kernel_initializer: of all kernels of the sublayers, each a draw of its own.
         epsilon: added to the variance in the norms.
         final_norm: whether the stack ends with a norm; None leaves it to the scheme.
+        recompute: whether training keeps only what goes from block to block, and runs
+            each block once more for its gradient: less memory for more time.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -92,6 +95,7 @@ class TransformerEncoder(Stack):
         kernel_initializer="glorot_uniform",
         epsilon=1e-6,
         final_norm=None,
+        recompute=False,
         **kwargs,
     ):
         super().__init__(embed_dim, num_heads, key_dim, causal, **kwargs)
@@ -103,6 +107,11 @@ class TransformerEncoder(Stack):
         self.num_layers = num_layers
         self.stochastic_depth = stochastic_depth
         self.final_norm = final_norm
+        self.recompute = recompute
+        if recompute:
+            self.recomputation = Recomputation(
+                dtype=self.dtype_policy, name="recomputation"
+            )
         self.block_options = {
             "embed_dim": embed_dim,
             "num_heads": num_heads,
@@ -147,6 +156,7 @@ class TransformerEncoder(Stack):
             "residual": plain(self.residual_spec),
             "stochastic_depth": self.stochastic_depth,
             "final_norm": self.final_norm,
+            "recompute": self.recompute,
         }
 
     def build(self, input_shape):
@@ -157,15 +167,26 @@ class TransformerEncoder(Stack):
     def carry(self, state, bias, training, return_attention_scores):
         all_scores, memory = [], None
         for index, block in enumerate(self.blocks):
-            i = self.residual.per_block * index
-            state, scores, memory = block.advance(
-                state,
-                self.residual,
-                i,
-                bias,
-                training,
-                memory,
-                return_attention_scores,
-            )
+
+            def advance(carried, index=index, block=block):
+                state, memory, bias = carried
+                i = self.residual.per_block * index
+                return block.advance(
+                    state,
+                    self.residual,
+                    i,
+                    bias,
+                    training,
+                    memory,
+                    return_attention_scores,
+                )
+
+            carried = state, memory, bias
+            if self.recompute and training:
+                layers = [block, self.residual]
+                found = self.recomputation.run(advance, carried, layers)
+            else:
+                found = advance(carried)
+            state, scores, memory = found
             all_scores.append(scores)
         return state, all_scores

@@ -76,6 +76,7 @@ class Recipe:
     label_smoothing: float = _option(0.0, "doubt about every label")
     patience: int = _option(3, "epochs without a lower validation loss to stop after")
     precision: str = _option("float32", "or mixed_bfloat16, mixed_float16")
+    recompute: bool = _option(False, "run each block twice a step, to save memory")
     seed: int = _option(0, "of the initial weights, the order of rows and dropout")
 
     def __post_init__(self):

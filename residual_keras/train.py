@@ -111,6 +111,7 @@ def build(recipe, data):
         value_residual=recipe.value_residual,
         score_residual=recipe.score_residual,
         head_scale=recipe.head_scale,
+        recompute=recipe.recompute,
         dtype=recipe.precision,
     )
     return TextClassifier(classifier, vectorizer, data.label_names)

@@ -167,6 +167,21 @@ def test_the_figures_are_those_of_schemes_that_exist(docs):
         residuals.get(row["scheme"], num_sublayers=2)
 
 
+@pytest.mark.parametrize("scheme", OURS, ids=lambda scheme: scheme.name)
+def test_a_scheme_says_at_which_depth_it_does_not_learn(docs, scheme):
+    """`24 blocks stay at 0.500`: the figures of benchmarks/depth.csv, and no others."""
+    text = " ".join(SCHEMES[scheme.name].__doc__.split())
+    said = re.findall(r"(\d+) blocks (?:stay at|reach) (0\.\d{3})", text)
+    measured = {
+        row["layers"]: row["accuracy"]
+        for row in docs.read(docs.DEPTHS)
+        if row["scheme"] == scheme.name
+    }
+    failed = [found for found in measured.items() if float(found[1]) < 0.8]
+    assert set(said) <= set(measured.items())
+    assert failed[:1] == said[:1], "at the first depth where it fails"
+
+
 def test_costs_stand_against_pre_ln(docs):
     row = {
         "scheme": "pre_ln",

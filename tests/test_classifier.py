@@ -286,6 +286,7 @@ def test_the_encoder_s_arguments_go_through(rng):
         "head_scale": True,
         "epsilon": 1e-3,
         "final_norm": False,
+        "recompute": True,
     }
     model = small(num_layers=2, kernel_initializer="he_normal", **asked)
     found = model.get_layer("encoder").get_config()

@@ -7,6 +7,7 @@ prints what was reached.
 
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -17,7 +18,37 @@ from residual_keras.train import train
 
 pytestmark = pytest.mark.slow
 DATA = os.environ.get("RESIDUAL_KERAS_DATA")
+BENCHMARKS = pathlib.Path(__file__).parent.parent / "benchmarks"
 SCHEMES = ["post_ln", "pre_ln", "attention_residual"]
+# Those whose docstrings send deep stacks to them, or promise no less than `pre_ln`.
+DEEP = [
+    "pre_ln",
+    "sandwich_ln",
+    "peri_ln",
+    "res_post_norm",
+    "rezero",
+    "skip_init",
+    "layer_scale",
+    "deepnorm",
+    "t_fixup",
+    "ln_scaling",
+    "keel",
+    "prores",
+    "ngpt_lerp",
+    "sigmoid_tanh_gate",
+    "resi_dual",
+    "b2t",
+    "siamese_norm",
+    "hyper_connections",
+    "frac_connections",
+    "mhc",
+    "gated_residual",
+    "attn_res",
+    "attn_res(block_size=12)",
+    "delta_attn_res",
+    "dense_former",
+    "mudd",
+]
 
 
 def reached(tmp_path, **options):
@@ -58,6 +89,25 @@ def test_twelve_blocks_need_a_shortcut(tmp_path, residual):
         assert accuracy < 0.6
     else:  # the fusion starts as a random projection: slower at this depth
         assert accuracy > (0.65 if residual == "attention_residual" else 0.85)
+
+
+@pytest.mark.parametrize("layers", [24, 48])
+@pytest.mark.parametrize("residual", DEEP)
+def test_deep_stacks_learn(tmp_path, narrow, residual, layers):
+    accuracy = reached(tmp_path, residual=residual, num_layers=layers, **narrow)
+    assert accuracy > 0.85
+
+
+def test_deepnorm_at_200_blocks(tmp_path, narrow):
+    assert reached(tmp_path, residual="deepnorm", num_layers=200, **narrow) > 0.85
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    """The small blocks and easy reviews of benchmarks/depth.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        return runpy.run_path(BENCHMARKS / "depth.py")["SIZES"]
 
 
 @pytest.fixture(scope="module")

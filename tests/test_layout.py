@@ -19,6 +19,7 @@ ORDER = [
     "dense",
     "gradients",
     "norms",
+    "recompute",
     "positions",
     "attention",
     "feed_forward",

@@ -72,6 +72,7 @@ def test_every_field_says_what_it_means():
         ("value_residual", True),
         ("score_residual", True),
         ("head_scale", True),
+        ("recompute", True),
     ],
 )
 def test_what_the_recipe_says_reaches_the_encoder(field, value):

@@ -177,7 +177,8 @@ class Admin(Residual):
 
     When: post-norm stacks that diverge, where a batch can be had before training.
 
-    When not: where there is none: `deepnorm` needs to know the depth alone.
+    When not: where there is none: `deepnorm` needs to know the depth alone. Nor very
+    deep and narrow: in benchmarks/depth.py 24 blocks learn, 48 blocks stay at 0.500.
 
     Source: Liu et al. 2020, arXiv:2004.08249, section 4.
     """

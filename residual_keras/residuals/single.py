@@ -16,7 +16,7 @@ class PostNorm(Residual):
     When: shallow stacks, and where the published block is to be reproduced.
 
     When not: deep stacks; they need warm-up, and beyond some eighteen blocks more help
-    than that (`deepnorm`, `admin`, `b2t`).
+    than that (`deepnorm`, `b2t`): in benchmarks/depth.py 24 blocks stay at 0.500.
 
     Source: Vaswani et al. 2017, arXiv:1706.03762, section 3.1.
     """
@@ -60,7 +60,8 @@ class NoResidual(Residual):
     Each block makes the tokens of a text more alike (rank collapse). With twelve blocks
     the model stays at chance, 0.500, where the order of words decides
     (`reviews(depth=1)`, tests/test_goals.py); it can still learn which words a text
-    holds. Adds no weights.
+    holds. In benchmarks/depth.py, where words decide, 24 blocks stay at 0.500. Adds no
+    weights.
 
     When: an ablation that shows what the shortcut does.
 
@@ -166,7 +167,8 @@ class SubNorm(Residual):
     When: a `pre_ln` that should start with larger updates, its sublayers kept in check
     by norms of their own; the paper does so for text, images and speech alike.
 
-    When not: together with another scheme's initial gains, such as DeepNorm's.
+    When not: together with another scheme's initial gains, such as DeepNorm's; or deep
+    and narrow: in benchmarks/depth.py 24 blocks reach 0.766, `pre_ln` 0.950.
 
     Source: Wang et al. 2022 (Magneto), arXiv:2210.06423.
 
@@ -211,7 +213,8 @@ class NormFormer(Residual):
 
     When: a `pre_ln` whose first blocks get much larger gradients than its last.
 
-    When not: with `parallel=True`, where attention has no update of its own.
+    When not: with `parallel=True`, where attention has no update of its own; or deep
+    and narrow: in benchmarks/depth.py 24 blocks reach 0.650, `pre_ln` 0.950.
 
     Source: Shleifer et al. 2021, arXiv:2110.09456.
 
@@ -306,7 +309,8 @@ class MixNorm(Residual):
 
     When: a `pre_ln` of moderate depth whose late blocks should change the stream more.
 
-    When not: deep or large models, whose first blocks have the weakness of `post_ln`.
+    When not: deep or large models, whose first blocks have the weakness of `post_ln`:
+    in benchmarks/depth.py 24 blocks learn, 48 blocks stay at 0.500.
 
     Source: Li et al. 2024, arXiv:2412.13795.
 
@@ -354,7 +358,9 @@ class HybridNorm(Residual):
     When: a `pre_ln` that should carry more from block to block, with attention held
     steady by its own norms.
 
-    When not: with `parallel=True`: the norm stands between attention and feed-forward.
+    When not: with `parallel=True`: the norm stands between attention and feed-forward;
+    or deep without small first output kernels: in benchmarks/depth.py, which has none
+    such, 24 blocks stay at 0.500.
 
     Source: Zhuo et al. 2025, arXiv:2503.04598.
     """
