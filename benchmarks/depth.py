@@ -12,7 +12,7 @@ import argparse
 import os
 import tempfile
 
-from measuring import alone, read_rows, write_rows
+from measuring import Results, alone
 from schemes import names
 
 SIZES = {
@@ -21,6 +21,13 @@ SIZES = {
     "num_heads": 2,
     "epochs": 6,
     "patience": 6,
+}
+KEY = "scheme", "layers"
+COLUMNS = {
+    "scheme": "`{scheme}`",
+    "blocks": "{layers}",
+    "test accuracy": "{accuracy}",
+    "seconds": "{seconds}",
 }
 
 
@@ -32,18 +39,12 @@ def main():
     options.add_argument("--layers", nargs="+", type=int, default=[24, 48])
     options.add_argument("--csv", help="a file to add the rows to")
     args = options.parse_args()
-    kept = read_rows(args.csv, *KEY) if args.csv else {}
-    print("| scheme | blocks | test accuracy | seconds |\n|---|---|---|---|")
+    results = Results(COLUMNS, KEY, args.csv)
+    print(results.head())
     for spec in args.schemes or alone(names):
         for layers in args.layers:
-            row = kept.get((spec, str(layers))) or alone(measure, spec, layers)
-            print("| `{scheme}` | {layers} | {accuracy} | {seconds} |".format(**row))
-            kept[spec, str(layers)] = row
-            if args.csv:
-                write_rows(args.csv, kept)
-
-
-KEY = "scheme", "layers"
+            found = results.find(spec, layers)
+            results.add(found or alone(measure, spec, layers))
 
 
 def measure(spec, layers):

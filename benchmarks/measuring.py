@@ -103,19 +103,58 @@ def backend_version():
     return f"{name} {importlib.metadata.version(name)}"
 
 
-def read_rows(path, *key):
-    """The rows of a CSV file by those of its columns; none where there is no file."""
-    if not os.path.exists(path):
-        return {}
-    with open(path, encoding="utf-8", newline="") as file:
-        return {tuple(row[name] for name in key): row for row in csv.DictReader(file)}
+class Results:
+    """The rows of a benchmark: printed as a table, and kept in a CSV file if asked.
+
+    Args:
+        columns: dict from a column's heading to the template of its cells, whose fields
+            are a row's.
+        key: the names of the fields that tell the rows apart.
+        path: of the CSV file, which may hold rows already; None for none.
+    """
+
+    def __init__(self, columns, key, path=None):
+        self.columns = columns
+        self.key = key
+        self.path = path
+        self.rows = {}
+        if path and os.path.exists(path):
+            with open(path, encoding="utf-8", newline="") as file:
+                self.rows = {self.of(row): row for row in csv.DictReader(file)}
+
+    def of(self, row):
+        """What tells a row apart."""
+        return tuple(str(row[name]) for name in self.key)
+
+    def find(self, *key):
+        """The row of this key, or None."""
+        return self.rows.get(tuple(map(str, key)))
+
+    def head(self):
+        """The head of the table."""
+        return line(self.columns) + "\n" + line("---" for _ in self.columns)
+
+    def line(self, row):
+        """A row of the table."""
+        return line(cell.format(**row) for cell in self.columns.values())
+
+    def add(self, row):
+        """Prints a row and keeps it, in place of an older one of its key."""
+        print(self.line(row), flush=True)
+        self.rows[self.of(row)] = row
+        if self.path:
+            self.write()
+
+    def write(self):
+        """Writes the file anew, in one move, so that it is never half there."""
+        with open(f"{self.path}.new", "w", encoding="utf-8", newline="") as file:
+            names = dict.fromkeys(name for row in self.rows.values() for name in row)
+            writer = csv.DictWriter(file, list(names), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows.values())
+        os.replace(f"{self.path}.new", self.path)
 
 
-def write_rows(path, rows):
-    """Writes the file anew, in one move, so that it is never half there."""
-    with open(f"{path}.new", "w", encoding="utf-8", newline="") as file:
-        columns = list(dict.fromkeys(key for row in rows.values() for key in row))
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
-    os.replace(f"{path}.new", path)
+def line(cells):
+    """A line of a table in Markdown."""
+    return "| " + " | ".join(cells) + " |"

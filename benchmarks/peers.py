@@ -17,17 +17,20 @@ import statistics
 from typing import NamedTuple
 
 import numpy as np
-from measuring import (
-    MatrixProduct,
-    Worker,
-    load_quietly,
-    quartiles,
-    read_rows,
-    write_rows,
-)
+from measuring import MatrixProduct, Results, Worker, load_quietly, quartiles
 
 BATCH, LENGTH, EMBED_DIM, NUM_HEADS, FF_DIM, EPSILON = 32, 256, 128, 4, 512, 1e-5
 KEY = "peer", "layers", "rate", "activation", "task"
+COLUMNS = {
+    "peer": "{peer}",
+    "blocks": "{layers}",
+    "dropout": "{rate}",
+    "activation": "{activation}",
+    "task": "{task}",
+    "ours / theirs": "{ratio}",
+    "quartiles": "{ratio_low} to {ratio_high}",
+    "utilisation": "{utilisation}",
+}
 
 
 def main():
@@ -41,20 +44,12 @@ def main():
     args = options.parse_args()
     # Threads that wait for work must not count as work: the peers would be slandered.
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-    kept = read_rows(args.csv, *KEY) if args.csv else {}
-    print("| peer | blocks | dropout | activation | task | ours / theirs | quartiles |")
-    print("|---|---|---|---|---|---|---|")
+    results = Results(COLUMNS, KEY, args.csv)
+    print(results.head())
     settings = args.layers, args.rates, args.activations, args.peers
     for layers, rate, activation, peer in itertools.product(*settings):
         for row in compare(peer, layers, rate, activation, args.steps):
-            kept[tuple(str(row[name]) for name in KEY)] = row
-            print(
-                "| {peer} | {layers} | {rate} | {activation} | {task} "
-                "| {ratio} | {ratio_low} to {ratio_high} |".format(**row),
-                flush=True,
-            )
-        if args.csv:
-            write_rows(args.csv, kept)
+            results.add(row)
 
 
 def compare(peer, layers, rate, activation, steps):

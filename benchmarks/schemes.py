@@ -16,14 +16,7 @@ import functools
 import statistics
 import sys
 
-from measuring import (
-    alone,
-    backend_version,
-    cpu_seconds,
-    quartiles,
-    read_rows,
-    write_rows,
-)
+from measuring import Results, alone, backend_version, cpu_seconds, quartiles
 
 # Options that change the cost, beside every scheme's defaults.
 VARIANTS = [
@@ -33,6 +26,14 @@ VARIANTS = [
     "hyper_connections(streams=2)",
 ]
 SIZES = {"batch": 32, "length": 256, "embed_dim": 128, "num_heads": 4, "ff_dim": 512}
+KEY = ("scheme",)
+COLUMNS = {
+    "scheme": "`{scheme}`",
+    "CPU time": "{cpu_ratio}",
+    "quartiles": "{cpu_low} to {cpu_high}",
+    "memory": "{memory_ratio}",
+    "weights": "{weights}",
+}
 SMALL = {"batch": 4, "length": 32, "embed_dim": 16, "num_heads": 2, "ff_dim": 32}
 
 
@@ -47,25 +48,18 @@ def main():
     options.add_argument("--csv", help="a file whose rows of these schemes to replace")
     args = options.parse_args()
     sizes = {"layers": args.layers, **(SMALL if args.small else SIZES)}
-    kept = read_rows(args.csv, "scheme") if args.csv else {}
-    for row in kept.values():
+    results = Results(COLUMNS, KEY, args.csv)
+    for row in results.rows.values():
         if any(int(row[name]) != size for name, size in sizes.items()):
             options.error(f"{args.csv} holds figures of other sizes: {row}")
     specs = args.schemes or [*alone(names), *VARIANTS]
     pre_ln_mb = alone(peak_memory, "pre_ln", sizes)
-    print("| scheme | CPU time | quartiles | memory | weights |\n|---|---|---|---|---|")
+    print(results.head())
     for spec in specs:
         row = {"scheme": spec, **sizes, **alone(step_times, spec, sizes, args.steps)}
         peak = pre_ln_mb if spec == "pre_ln" else alone(peak_memory, spec, sizes)
         row |= {"memory_mb": round(peak), "memory_ratio": f"{peak / pre_ln_mb:.3f}"}
-        print(
-            f"| `{spec}` | {row['cpu_ratio']} | {row['cpu_low']} to {row['cpu_high']} "
-            f"| {row['memory_ratio']} | {row['weights']:,} |",
-            flush=True,
-        )
-        if args.csv:
-            kept[spec,] = row
-            write_rows(args.csv, kept)
+        results.add(row)
 
 
 def names():

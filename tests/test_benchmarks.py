@@ -59,7 +59,7 @@ def test_rows_measured_anew_replace_their_old_ones(
     monkeypatch.setattr(bench, "alone", pretended)
     run("--schemes", "post_ln", "mix_ln(fraction=0.5)")
     run("--schemes", "post_ln")
-    rows = bench.read_rows(path, "scheme")
+    rows = bench.Results(bench.COLUMNS, bench.KEY, path).rows
     assert {spec: row["cpu_ratio"] for (spec,), row in rows.items()} == {
         "post_ln": "1.3",
         "mix_ln(fraction=0.5)": "1.2",
@@ -70,7 +70,7 @@ def test_rows_measured_anew_replace_their_old_ones(
     with pytest.raises(SystemExit):
         run("--small", "--schemes", "post_ln")
     assert "other sizes" in capsys.readouterr().err
-    assert bench.read_rows(path, "scheme") == rows
+    assert bench.Results(bench.COLUMNS, bench.KEY, path).rows == rows
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Blocks that are run once more for their gradient: the same numbers, in less memory."""
+"""Blocks run once more for their gradient: the same numbers in less memory."""
 
 import keras
 import numpy as np
