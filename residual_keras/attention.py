@@ -4,11 +4,16 @@ import keras
 from keras import ops
 
 from .dense import Dense
-from .gradients import with_gradient
+from .dot_product import (
+    FUSED,
+    MASKED,
+    fused_attention,
+    products,
+    softmax,
+    softmax_product,
+)
 from .initializers import independent, scaled, side_by_side
 from .norms import make_norm
-
-MASKED = -1e9  # added once to a masked score, in float32 at least: its weight is 0
 
 
 @keras.saving.register_keras_serializable("residual_keras")
@@ -59,7 +64,7 @@ class SelfAttention(keras.layers.Layer):
     Returns:
         (batch, time, embed_dim), and where asked the attention weights before dropout,
         (batch, num_heads, time, time), and the memory: V_1, (batch, num_heads, time,
-        key_dim), and the scores without `bias`.
+        key_dim), and the scores without `bias`, each None if nothing asks for it.
 
     Raises:
         ValueError: if a number is out of range, or `rotary` meets an odd `key_dim`.
@@ -196,23 +201,24 @@ class SelfAttention(keras.layers.Layer):
             own, share = (ops.cast(w, value.dtype) for w in (self.own, self.first))
             value = own * value + share * first
 
-        # In half precision, products of large numbers overflow and a softmax over many
-        # tokens loses them: scores are never below float32.
-        exact = keras.backend.result_type(query.dtype, "float32")
-        query, key = ops.cast(query, exact), ops.cast(key, exact)
-        query = query * self.key_dim**-0.5
-        scores = ops.matmul(query, swap(key))
-        if self.score_residual and previous is not None:
-            scores = scores + previous
-        memory = first, scores
-        if bias is not None:
-            # A row of -inf has no softmax.
-            scores = scores + ops.maximum(ops.cast(bias, exact), MASKED)
-        if return_attention_scores or self.dropout.rate:
-            weights = ops.cast(softmax(scores), self.compute_dtype)
-            y = ops.matmul(self.dropout(weights, training=training), value)
+        # What nobody asked for is not passed on, or a stack would have to keep it.
+        memory = first if self.value_residual else None, None
+        drops = bool(self.dropout.rate and training)
+        if FUSED and not (drops or return_attention_scores or self.score_residual):
+            y = fused_attention(query, key, value, bias)
         else:
-            y = softmax_product(scores, value)
+            scores = products(query, key)
+            if self.score_residual:
+                scores = scores if previous is None else scores + previous
+                memory = memory[0], scores
+            if bias is not None:
+                # A row of -inf has no softmax.
+                scores = scores + ops.maximum(ops.cast(bias, scores.dtype), MASKED)
+            if drops or return_attention_scores:
+                weights = ops.cast(softmax(scores), self.compute_dtype)
+                y = ops.matmul(self.dropout(weights, training=training), value)
+            else:
+                y = softmax_product(scores, value)
         if self.head_scale:
             y = y * ops.reshape(ops.cast(self.scales, y.dtype), (-1, 1, 1))
         y = ops.transpose(y, (0, 2, 1, 3))
@@ -247,48 +253,6 @@ class SelfAttention(keras.layers.Layer):
 
     def compute_mask(self, x, previous_mask=None):
         return previous_mask[0] if isinstance(x, (tuple, list)) else previous_mask
-
-
-def softmax(scores):
-    """Softmax over the last axis; 1 over an axis of size 1, where Keras warns."""
-    return ops.ones_like(scores) if scores.shape[-1] == 1 else ops.softmax(scores)
-
-
-def softmax_product(scores, value):
-    """softmax(scores) V, with a gradient that takes fewer passes over the weights.
-
-    With weights A, Y = A V and a gradient dY, that of the scores is
-    A (dY V^T - rowsum(dY Y)), element by element: the sum over the keys which the
-    gradient of a softmax takes is one over key_dim here (Dao et al. 2022,
-    arXiv:2205.14135, appendix B).
-
-    Args:
-        scores: (batch, num_heads, time, time).
-        value: (batch, num_heads, time, key_dim).
-
-    Returns:
-        Like value.
-    """
-
-    @with_gradient
-    def attend(scores, value):
-        weights = softmax(scores)
-        y = ops.matmul(ops.cast(weights, value.dtype), value)
-
-        def gradient(dy):
-            dvalue = ops.matmul(swap(ops.cast(weights, dy.dtype)), dy)
-            dweights = ops.cast(ops.matmul(dy, swap(value)), scores.dtype)
-            along = ops.sum(ops.cast(dy * y, scores.dtype), axis=-1, keepdims=True)
-            return weights * (dweights - along), dvalue
-
-        return y, gradient
-
-    return attend(scores, value)
-
-
-def swap(x):
-    """The last two of four axes, swapped."""
-    return ops.transpose(x, (0, 1, 3, 2))
 
 
 def attention_bias(x, mask=None, attention_mask=None, causal=False):

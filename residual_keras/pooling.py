@@ -6,7 +6,7 @@ Every pooling leaves padding out, and makes zeros of a text that has no token at
 import keras
 from keras import ops
 
-from .attention import MASKED, softmax
+from .dot_product import MASKED, softmax
 
 
 class Pooling(keras.layers.Layer):

@@ -48,7 +48,8 @@ class LearnedPositions(keras.layers.Layer):
         self.check_length(x.shape[1])
         # A slice beyond the table is an error on every device, under XLA too; a look-up
         # would give zeros on a GPU and repeat the last row under XLA.
-        return x + ops.slice(self.table, (0, 0), ops.shape(x)[1:])
+        table = ops.convert_to_tensor(self.table)  # JAX slices no variable
+        return x + ops.slice(table, (0, 0), ops.shape(x)[1:])
 
     def compute_output_shape(self, input_shape):
         self.check_length(input_shape[1])

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from keras import ops
 
 from residual_keras import SelfAttention, TransformerBlock, attention_bias
-from residual_keras.attention import softmax_product, turn
+from residual_keras.attention import turn
+from residual_keras.dot_product import softmax_product
 
 SIZES = {"odd sizes": (2, 5, 4, 3), "all sizes alike": (3, 3, 3, 3)}  # B, T, H, key_dim
 HALF = ["float16", "mixed_float16", "mixed_bfloat16"]
@@ -315,8 +316,11 @@ def test_what_is_asked_for_against_numpy(asked, three, remembers, rng):
     atol = 1e-6 if layer.rotary else 1e-12  # angles are float32
     np.testing.assert_allclose(y, right_y, atol=atol)
     np.testing.assert_allclose(weights, right_weights, atol=atol)
-    for one, right in zip(passed_on, right_memory, strict=True):
-        np.testing.assert_allclose(one, right, atol=atol)
+    wanted = layer.value_residual, layer.score_residual
+    for one, right, want in zip(passed_on, right_memory, wanted, strict=True):
+        assert (one is not None) == want, "else a stack would have to keep it"
+        if want:
+            np.testing.assert_allclose(one, right, atol=atol)
 
     plain = layer_of(3, 4, 7)
     for weight in ("qkv", "output_dense"):
@@ -401,7 +405,7 @@ def test_half_precision_keeps_scores_that_are_passed_on(dtype, rng):
 
 def test_scores_of_normed_queries_and_keys_are_bounded(rng):
     """By sqrt(key_dim), at gains of 1, whatever the size of x."""
-    layer = SelfAttention(2, 4, qk_norm=True)
+    layer = SelfAttention(2, 4, qk_norm=True, score_residual=True)
     _, (_, scores) = layer(1e4 * rng.normal(size=(2, 5, 7)), return_memory=True)
     assert 1 < np.abs(scores).max() <= 2 + 1e-5
 

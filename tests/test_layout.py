@@ -21,6 +21,7 @@ ORDER = [
     "norms",
     "recompute",
     "positions",
+    "dot_product",
     "attention",
     "feed_forward",
     "residuals",
