@@ -57,8 +57,8 @@ def main():
     print(results.head())
     for spec in specs:
         row = {"scheme": spec, **sizes, **alone(step_times, spec, sizes, args.steps)}
-        peak = pre_ln_mb if spec == "pre_ln" else alone(peak_memory, spec, sizes)
-        row |= {"memory_mb": round(peak), "memory_ratio": f"{peak / pre_ln_mb:.3f}"}
+        mb = pre_ln_mb if spec == "pre_ln" else alone(peak_memory, spec, sizes)
+        row |= {"memory_mb": round(mb), "memory_ratio": f"{mb / pre_ln_mb:.3f}"}
         results.add(row)
 
 
@@ -69,7 +69,7 @@ def names():
     return [scheme.name for scheme in catalogue.schemes()]
 
 
-def make_step(spec, sizes):
+def make_step(spec, sizes, **kwargs):
     """The encoder, and a function without arguments that trains it by a step."""
     import keras
 
@@ -82,6 +82,7 @@ def make_step(spec, sizes):
         rate=0.0,
         activation="relu",
         residual=spec,
+        **kwargs,
     )
     model = keras.Sequential([keras.Input(shape), encoder])
     model.compile("adam", "mse", jit_compile=False)
@@ -117,13 +118,18 @@ def step_times(spec, sizes, steps):
 
 def peak_memory(spec, sizes):
     """The most memory, in MB, that this process has held after three steps."""
-    import resource
-
     _, step = make_step(spec, sizes)
     for _ in range(3):
         step()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2 ** (20 if sys.platform == "darwin" else 10)
+    return peak()
+
+
+def peak():
+    """The most memory, in MB, that this process has held."""
+    import resource
+
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / 2 ** (20 if sys.platform == "darwin" else 10)
 
 
 if __name__ == "__main__":
