@@ -1,0 +1,191 @@
+"""What buckets of like lengths save: epochs of movie reviews, tokenising included.
+
+    python benchmarks/lengths.py --data-path FOLDER [--epochs N] [--csv PATH]
+    python benchmarks/lengths.py --data-path FOLDER --minutes 60
+
+FOLDER holds imdb_reviews as tensorflow-datasets prepares it. Each way is trained in a
+process of its own, from raw texts: our classifier in buckets, as `train` does it; the
+same with all texts padded to the longest length; and with the block of the Keras
+tutorials, whose heads are as wide as the stream, both ways. Printed are CPU seconds an
+epoch, the ratio to our block padded, what the test split says, and how many graphs were
+traced. With `--minutes`, batches of lengths drawn anew are trained on for so long, and
+the memory of the process is printed as it goes.
+"""
+
+import argparse
+import functools
+import os
+import time
+
+from measuring import Results, Worker, load_quietly
+
+LONGEST, BATCH, VOCAB_SIZE = 256, 64, 20_000
+SIZES = {"num_layers": 4, "embed_dim": 128, "num_heads": 4}
+KEY = "block", "lengths", "epochs"
+COLUMNS = {
+    "block": "{block}",
+    "lengths": "{lengths}",
+    "CPU s an epoch": "{cpu_seconds}",
+    "wall s": "{wall_seconds}",
+    "ratio": "{ratio}",
+    "test accuracy": "{accuracy}",
+    "graphs": "{graphs}",
+}
+WAYS = [
+    ("ours", "padded"),
+    ("ours", "bucketed"),
+    ("tutorial", "padded"),
+    ("tutorial", "bucketed"),
+]
+
+
+def main():
+    options = argparse.ArgumentParser(description="Epochs bucketed and padded.")
+    options.add_argument("--data-path", required=True, help="a prepared data_dir")
+    options.add_argument("--epochs", type=int, default=2, help="default: 2")
+    options.add_argument("--reviews", type=int, help="fewer, for a quick look")
+    options.add_argument("--minutes", type=float, help="watch the memory instead")
+    options.add_argument("--csv", help="a file for the rows")
+    args = options.parse_args()
+    if args.minutes:
+        with Worker(Run, args.data_path, args.reviews, "ours", "bucketed") as run:
+            watch(run, args.minutes)
+        return
+    results = Results(COLUMNS, KEY, args.csv)
+    print(results.head())
+    padded = None
+    for block, lengths in WAYS:
+        with Worker(Run, args.data_path, args.reviews, block, lengths) as run:
+            _, cpu, wall = run("train", args.epochs)
+            padded = padded or cpu
+            results.add(
+                {
+                    "block": block,
+                    "lengths": lengths,
+                    "epochs": args.epochs,
+                    "cpu_seconds": f"{cpu / args.epochs:.1f}",
+                    "wall_seconds": f"{wall / args.epochs:.1f}",
+                    "ratio": f"{cpu / padded:.2f}",
+                    "accuracy": f"{run('accuracy')[0]:.4f}",
+                    "graphs": run("graphs")[0],
+                }
+            )
+
+
+def watch(run, minutes):
+    """Prints the memory held, once a minute."""
+    print("| minutes | steps | MB |\n|---|---|---|")
+    started, steps = time.monotonic(), 0
+    while True:
+        passed = (time.monotonic() - started) / 60
+        print(f"| {passed:.0f} | {steps} | {run('held')[0]:.0f} |", flush=True)
+        if passed >= minutes:
+            return
+        steps += run("train_for", 60)[0]
+
+
+class Run:
+    """A classifier and its data."""
+
+    def __init__(self, data_path, reviews, block, lengths):
+        load_quietly()
+        import keras
+
+        from residual_keras import TextVectorizer, build_classifier, data
+
+        keras.utils.set_random_seed(0)
+        self.data = data.load("imdb", path=data_path)
+        self.train_split, self.test = (
+            data.Split(split.texts[:reviews], split.labels[:reviews])
+            for split in (self.data.train, self.data.test)
+        )
+        vectorizer = TextVectorizer(VOCAB_SIZE, LONGEST, "head_tail")
+        vectorizer.adapt(self.train_split.texts)
+        self.vectorizer = vectorizer
+        if lengths == "padded":
+            self.vectorizer = functools.partial(padded, vectorizer)
+        self.model = build_classifier(
+            vectorizer.vocab_size, 2, max_len=LONGEST, rate=0.1, word_rate=0.1, **SIZES
+        )
+        if block == "tutorial":
+            self.model = with_tutorial_blocks(self.model)
+        self.model.compile(keras.optimizers.Adam(5e-4))
+        self.traces, self.step = 0, self.model.train_step
+        self.model.train_step = self.traced
+
+    def train(self, epochs):
+        """Trains from raw texts."""
+        from residual_keras.data import batches
+
+        self.model.fit(
+            batches.training_batches(self.train_split, self.vectorizer, BATCH, seed=0),
+            epochs=epochs,
+            steps_per_epoch=batches.steps_per_epoch(self.train_split, BATCH),
+            shuffle=False,
+            verbose=0,
+        )
+
+    def accuracy(self):
+        """On the test split."""
+        from residual_keras.data import batches
+
+        found = batches.evaluation_batches(self.test, self.vectorizer, BATCH)
+        return self.model.evaluate(found, verbose=0, return_dict=True)["accuracy"]
+
+    def traced(self, batch):
+        """The model's step, which Python runs only where a graph is made of it."""
+        self.traces += 1
+        return self.step(batch)
+
+    def graphs(self):
+        """How many were traced for training."""
+        return self.traces
+
+    def train_for(self, seconds):
+        """Trains on ids of lengths drawn anew, for so long; the number of steps."""
+        import numpy as np
+
+        rng, steps, started = np.random.default_rng(), 0, time.monotonic()
+        while time.monotonic() - started < seconds:
+            shape = rng.integers(1, BATCH + 1), rng.integers(1, LONGEST + 1)
+            ids = rng.integers(0, VOCAB_SIZE // 2, shape)
+            self.model.train_on_batch(ids, rng.integers(0, 2, shape[0]))
+            steps += 1
+        return steps
+
+    def held(self):
+        """The memory that the process holds now, in MB."""
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def padded(vectorizer, texts):
+    """Ids (batch, LONGEST)."""
+    import tensorflow as tf
+
+    ids = vectorizer(texts)
+    return tf.pad(ids, [[0, 0], [0, LONGEST - tf.shape(ids)[1]]])
+
+
+def with_tutorial_blocks(classifier):
+    """A classifier with the blocks of the Keras tutorials in its encoder's place."""
+    from peers import KerasBlock
+
+    blocks = KerasBlock.__new__(KerasBlock)
+    blocks.setting = {
+        "layers": SIZES["num_layers"],
+        "rate": 0.1,
+        "activation": "relu",
+        "key_dim": SIZES["embed_dim"],
+    }
+
+    ids, *layers = classifier.layers
+    x = ids.output
+    for layer in layers:
+        x = blocks.blocks(x) if layer.name == "encoder" else layer(x)
+    return type(classifier)(ids.output, x)
+
+
+if __name__ == "__main__":
+    main()
