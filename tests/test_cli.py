@@ -36,7 +36,7 @@ def test_help_answers_without_loading_tensorflow():
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    for verb in ("train", "evaluate", "predict", "export", "schemes"):
+    for verb in ("train", "compare", "evaluate", "predict", "export", "schemes"):
         assert f"\n    {verb} " in out
     assert out.endswith("set()\n")
 
@@ -179,6 +179,10 @@ def test_schemes_as_json(run):
         (["train", "--rate", "1.5"], "1.5"),
         (["train", "--resume"], "--run-dir"),
         (["train", "--resume", "--run-dir", "x", "--rate", "0"], "leave out --rate"),
+        (["compare", "x", "--seeds", "1", "1"], "nothing twice"),
+        (["compare", "x", "--jobs", "0"], "jobs must be positive"),
+        (["compare", "x", "--baseline", "post_lm"], "Did you mean 'post_ln'?"),
+        (["compare", "x", "--schemes", "pre_lm"], "Did you mean 'pre_ln'?"),
         (["predict", "a text"], "no trained model under runs/"),
         (["predict", "--run-dir", "nowhere", "a"], "nowhere holds no trained model"),
         (["predict", "--file", "nowhere.txt"], "nowhere.txt"),

@@ -7,11 +7,10 @@ import re
 from .table import blocks
 
 # Okabe & Ito's colours, told apart by the colour-blind, without their yellow, which is
-# faint on white. Seven colours, four lines and nine markers do not repeat together
-# before the 252nd scheme; line and marker tell schemes apart in black and white.
+# faint on white. Four lines and eleven markers tell 44 schemes apart without colour.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", "-.", ":")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
 WIDTH = 3.6  # inches: a phone's width, so that letters are of one size everywhere
 
 
@@ -67,7 +66,7 @@ def figures(study):
             (
                 f"Gradient by block, {words}",
                 draw(study, gradients, deepest, when),
-                f"Norm of the loss' gradient by the weights of each of {deepest} blocks, "
+                f"Norm of the loss' gradient by each block's weights, of {deepest}, "
                 "mean over the seeds. Zeros, where a scheme starts with its sublayers "
                 "shut out, cannot be drawn.",
             )
