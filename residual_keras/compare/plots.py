@@ -11,6 +11,7 @@ from .table import blocks
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
+BELOW = "Lines that leave the figure below go to runs that all stalled."
 WIDTH = 3.6  # inches: a phone's width, so that letters are of one size everywhere
 
 
@@ -42,13 +43,14 @@ def figures(study):
         (
             f"{split.capitalize()} accuracy against depth",
             draw(study, accuracy_against_depth),
-            "Mean over the seeds; the bars are their standard deviation.",
+            "Mean over the seeds; the bars are their standard deviation. " + BELOW,
         ),
         (
             "Cost against accuracy",
             draw(study, cost_against_accuracy),
-            "CPU seconds of training, mean over the seeds; a point a depth, the "
-            "shallowest first on each line.",
+            "CPU seconds of training, with the building of its graph in the first "
+            "epoch, mean over the seeds; a point a depth, the "
+            "shallowest first on each line. " + BELOW,
         ),
     ]
     for layers in study.depths:
@@ -141,8 +143,9 @@ def accuracy_against_depth(axes, study, scheme, look):
             elinewidth=0.8,
             **look,
         )
-    axes.set(xlabel="blocks", ylabel="accuracy", xlim=(-0.5, len(depths) - 0.5))
+    axes.set(xlabel="blocks", xlim=(-0.5, len(depths) - 0.5))
     axes.set_xticks(range(len(depths)), map(str, depths))
+    show_accuracy(axes, study)
 
 
 def cost_against_accuracy(axes, study, scheme, look):
@@ -155,7 +158,16 @@ def cost_against_accuracy(axes, study, scheme, look):
             [cell.mean(study.measure) for cell in cells],
             **look,
         )
-    axes.set(xlabel="CPU seconds", ylabel="accuracy")
+    axes.set(xlabel="CPU seconds")
+    show_accuracy(axes, study)
+
+
+def show_accuracy(axes, study):
+    """Sets the range of the upright axis, which one run at chance would stretch."""
+    cells = [c for c in study.chosen.values() if any(r.learnt for r in c.results)]
+    found = [cell.mean(study.measure) for cell in cells] or [0.0, 1.0]
+    room = 0.15 * (max(found) - min(found)) + 0.01
+    axes.set(ylabel="accuracy", ylim=(min(found) - room, max(found) + room))
 
 
 def losses(axes, study, scheme, look, layers, column):

@@ -54,7 +54,7 @@ class Progress:
         if row["validation_accuracy"] is not None:
             text += f", validation accuracy {row['validation_accuracy']:.3f}"
         if row["message"]:
-            text += f" ({row['message'].splitlines()[0]})"
+            text += f" ({row['message']})"
         best = max(study.chosen.values(), key=accuracy)
         if best.usable:
             first = best.usable[0].row

@@ -8,11 +8,9 @@ import string
 from ..recipe import Recipe
 from ..run_folder import write
 from .plots import figures
-from .table import HEADINGS, answer, notes, rows
+from .table import answer, blocks, headings, notes, rows, went_wrong
 
 VARIED = ("residual", "num_layers", "seed", "learning_rate")
-
-LONG = ' class="long"'
 
 PAGE = string.Template("""\
 <!DOCTYPE html>
@@ -26,24 +24,24 @@ body { margin: 0 auto; max-width: 76rem; padding: 0 1rem 2rem; background: #fff;
   color: #111; font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.5rem; }
 h2 { font-size: 1.15rem; margin: 2rem 0 0.5rem; }
+h3 { font-size: 1rem; margin: 1rem 0 0.3rem; }
+ul { padding-left: 1.2rem; }
 .figures { display: grid; gap: 1.5rem;
   grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
 figure { margin: 0; break-inside: avoid; }
-figure h3 { font-size: 1rem; margin: 0 0 0.3rem; }
+figure h3 { margin-top: 0; }
 figcaption { font-size: 0.85rem; color: #444; }
 svg { display: block; width: 100%; max-width: 28rem; height: auto; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 0.9rem; }
-caption { text-align: left; color: #444; }
 th, td { padding: 0.25rem 0.7rem 0.25rem 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid #ccc; }
-td { white-space: nowrap; font-variant-numeric: tabular-nums; }
-td.long { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
+  border-bottom: 1px solid #ccc; font-variant-numeric: tabular-nums; }
+th { white-space: nowrap; }
+td:first-child, td:last-child { min-width: 6.5rem; overflow-wrap: anywhere; }
 @media print {
   body { max-width: none; font-size: 0.8rem; }
   .figures { grid-template-columns: 1fr 1fr; }
   .wide { overflow: visible; }
-  td { white-space: normal; }
 }
 </style>
 </head>
@@ -53,11 +51,10 @@ td.long { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
 $answer
 </ul>
 <h2>Accuracy</h2>
-<div class="wide" tabindex="0" role="region" aria-label="Accuracy">
-$table
-</div>
+$tables
 $notes
-$unfinished
+<h2>What went wrong</h2>
+$wrong
 <h2>Figures</h2>
 <div class="figures">
 $figures
@@ -98,65 +95,38 @@ def page(study, recipe):
         FIGURE.substitute(title=escape(title), svg=svg, caption=escape(caption))
         for title, svg, caption in figures(study)
     )
+    wrong = went_wrong(study)
     return PAGE.substitute(
         title=escape(f"Residual schemes on {recipe.data}"),
         answer="\n".join(f"<li>{escape(text)}</li>" for text in answer(study)),
-        table=table(HEADINGS, rows(study)),
+        tables="\n".join(
+            f"<h3>{blocks(n)}</h3>\n{table(blocks(n), headings(study), rows(study, n))}"
+            for n in study.depths
+        ),
         notes="\n".join(f"<p>{escape(text)}</p>" for text in notes(study)),
-        unfinished=unfinished(study),
+        wrong=table("What went wrong", ["runs", "what happened"], wrong)
+        if wrong
+        else "<p>Nothing: all runs came to their end.</p>",
         figures=drawn,
         recipe=escape(options(recipe)),
         versions=escape(versions()),
     )
 
 
-def table(headings, lines, long=()):
-    """An HTML table; the columns numbered in `long` break their lines."""
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in headings)
+def table(name, head, lines):
+    """An HTML table."""
+    escape = html.escape
+    columns = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     body = "\n".join(
-        "<tr>"
-        + "".join(
-            f"<td{LONG * (i in long)}>{html.escape(cell)}</td>"
-            for i, cell in enumerate(line)
-        )
-        + "</tr>"
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>"
         for line in lines
     )
+    body = body.replace(" ± ", "\u00a0±\u00a0")  # lines do not break there
     return (
-        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(name)}">\n'
+        f"<table>\n<thead><tr>{columns}</tr></thead>\n<tbody>\n{body}\n</tbody>\n"
+        "</table>\n</div>"
     )
-
-
-def unfinished(study):
-    """What the reader must know of runs that failed, diverged, stalled or wait."""
-    found = study.unfinished()
-    if not found:
-        return "<p>All runs came to their end.</p>"
-    lines = [
-        [
-            row["scheme"],
-            str(row["layers"]),
-            str(row["seed"]),
-            f"{row['learning_rate']:g}",
-            row["status"],
-            row["message"] or MEANINGS[row["status"]],
-        ]
-        for row in found
-    ]
-    headings = ("scheme", "blocks", "seed", "learning rate", "status", "what happened")
-    return (
-        "<h2>What went wrong</h2>\n"
-        '<div class="wide" tabindex="0" role="region" aria-label="What went wrong">\n'
-        f"{table(headings, lines, long=[5])}\n</div>"
-    )
-
-
-MEANINGS = {
-    "diverged": "A loss was no finite number; the run does not count.",
-    "stalled": "Never better than the largest class by more than chance; it counts.",
-    "waiting": "Not run to its end yet: give the command again.",
-    "failed": "",
-}
 
 
 def options(recipe):

@@ -27,6 +27,7 @@ COLUMNS = (
     "steps",
     "steps_to_threshold",
     "cpu_seconds",
+    "cpu_seconds_an_epoch",
     "peak_memory_mb",
     "gradient_ratio_initial",
     "gradient_ratio_final",
@@ -54,7 +55,12 @@ class Result:
     @property
     def usable(self):
         """Whether its figures count: training went to its end on finite numbers."""
-        return self.row["status"] in ("finished", "stalled")
+        return self.learnt or self.row["status"] == "stalled"
+
+    @property
+    def learnt(self):
+        """Whether it came to more than chance."""
+        return self.row["status"] == "finished"
 
 
 def read(run, threshold=None):
@@ -89,6 +95,8 @@ def read(run, threshold=None):
         row |= {"train_accuracy": best["accuracy"], "train_loss": best["loss"]}
         if threshold is None:
             threshold = (1 + outcome["majority"]) / 2
+        seconds = [epoch["cpu_seconds"] for epoch in history]
+        row["cpu_seconds_an_epoch"] = statistics.median(seconds)
         row["steps_to_threshold"] = steps_to(threshold, history, metrics)
         for name, norms in gradients.items():
             row[f"gradient_ratio_{name}"] = ratio(norms)
@@ -220,11 +228,6 @@ class Study:
         """The scheme that validates best at a depth; None where no run counts."""
         found = [s for s in self.schemes if self.chosen[s, layers].usable]
         return max(found, key=lambda s: accuracy(self.chosen[s, layers]), default=None)
-
-    def unfinished(self):
-        """The rows of the runs that ended otherwise than they should, or not yet."""
-        rows = [result.row for result in self.results]
-        return [row for row in rows if row["status"] != "finished"]
 
 
 def standing(cell):

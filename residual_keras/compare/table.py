@@ -2,25 +2,13 @@
 
 import math
 
-HEADINGS = (
-    "scheme",
-    "blocks",
-    "learning rate",
-    "accuracy",
-    "difference",
-    "against the baseline",
-    "CPU s",
-    "weights",
-    "runs",
-)
-
 
 def answer(study):
     """Which scheme did best at each depth, in sentences.
 
     The best is chosen by the mean validation accuracy. It is held against the others by
-    the figures of the table; of those that it is not told apart from, the cheapest is
-    named.
+    the figures of the table; of it and those that it is not told apart from, the
+    cheapest is named among those all of whose runs learnt.
 
     Args:
         study: a `Study`.
@@ -43,12 +31,18 @@ def answer(study):
             and cell.usable
             and study.difference(scheme, layers, best).verdict != "worse"
         ]
+        costs = {
+            scheme: cells[scheme].mean("cpu_seconds")
+            for scheme in (best, *alike)
+            if all(result.learnt for result in cells[scheme].results)
+        }
         if alike:
-            costs = {s: cells[s].mean("cpu_seconds") for s in (best, *alike)}
+            text += f"; not told apart from it: {', '.join(alike)}"
+        if alike and costs:
             cheapest = min(costs, key=costs.get)
             text += (
-                f"; not told apart from it: {', '.join(alike)}. The cheapest of these "
-                f"to train is {cheapest}, {costs[cheapest]:.0f} CPU s"
+                ". The cheapest of these to train, of those that always learnt, is "
+                f"{cheapest}, {costs[cheapest]:.0f} CPU s"
             )
         said.append(f"{text}.")
     return said
@@ -67,14 +61,27 @@ def figure(cell, study):
     return f"{mean:.3f}" + ("" if math.isnan(spread) else f" ± {spread:.3f}")
 
 
-def rows(study):
-    """The table's rows, a list of lists of strings under `HEADINGS`.
+def headings(study):
+    """What stands above the columns of `rows`, a list."""
+    rate = ["learning rate"] * several_rates(study)
+    against = f"against {study.baseline}"
+    return ["scheme", *rate, "accuracy", against, "CPU s", "weights", "runs"]
+
+
+def several_rates(study):
+    """Whether the runs differ by their learning rates."""
+    return len(study.values("learning_rate")) > 1
+
+
+def rows(study, layers):
+    """The table of one depth, a list of lists of strings.
 
     A scheme is held against the baseline with the best learning rate of either; at its
-    other rates there is nothing in those columns.
+    other rates there is nothing in that column.
     """
-    order = {scheme: i for i, scheme in enumerate(study.schemes)}
-    keys = sorted(study.cells, key=lambda key: (key[1], order[key[0]], key[2]))
+    order = study.schemes
+    keys = [key for key in study.cells if key[1] == layers]
+    keys.sort(key=lambda key: (order.index(key[0]), key[2]))
     return [cells_of(study, key) for key in keys]
 
 
@@ -82,20 +89,16 @@ def cells_of(study, key):
     """A row of the table."""
     scheme, layers, rate = key
     cell = study.cells[key]
-    if scheme == study.baseline:
-        against = "", "the baseline"
-    elif cell is study.chosen[scheme, layers]:
+    against = "the baseline" if scheme == study.baseline else ""
+    if not against and cell is study.chosen[scheme, layers]:
         against = in_words(study.difference(scheme, layers))
-    else:
-        against = "", ""
     cpu = cell.mean("cpu_seconds")
     parameters = [r.row["parameters"] for r in cell.results if r.row["parameters"]]
     return [
         scheme,
-        str(layers),
-        f"{rate:g}",
+        *[f"{rate:g}"] * several_rates(study),
         figure(cell, study),
-        *against,
+        against,
         "" if math.isnan(cpu) else f"{cpu:.0f}",
         f"{parameters[0]:,}" if parameters else "",
         counts(cell),
@@ -103,13 +106,13 @@ def cells_of(study, key):
 
 
 def in_words(difference):
-    """A difference as two texts, its size and its meaning."""
+    """A difference's size, how far off it may be, and what it comes to."""
     if not difference.pairs:
-        return "", difference.verdict
+        return difference.verdict
     size = f"{difference.mean:+.3f}"
     if math.isfinite(difference.half):
         size += f" ± {difference.half:.3f}"
-    return size, difference.verdict
+    return f"{size}, {difference.verdict}"
 
 
 def counts(cell):
@@ -145,10 +148,45 @@ def notes(study):
     return said
 
 
+def went_wrong(study):
+    """The runs that ended otherwise than they should, or have not ended.
+
+    Returns:
+        A list of `[which runs, what happened]`, those alike taken together.
+    """
+    found = {}
+    for row in (result.row for result in study.results):
+        if row["status"] != "finished":
+            which = f"{row['scheme']}, {blocks(row['layers'])}"
+            if several_rates(study):
+                which += f", learning rate {row['learning_rate']:g}"
+            what = f"{row['status']}: {row['message'] or MEANINGS[row['status']]}"
+            found.setdefault((which, what), []).append(str(row["seed"]))
+    return [
+        [f"{which}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}", what]
+        for (which, what), seeds in found.items()
+    ]
+
+
+MEANINGS = {
+    "diverged": "a loss was no finite number; it does not count",
+    "stalled": "never better than the largest class by more than chance; it counts",
+    "waiting": "not run to its end yet; give the command again",
+}
+
+
 def markdown(study):
-    """The answer, the table and its notes as Markdown."""
-    lines = [[*HEADINGS], ["---"] * len(HEADINGS)]
-    lines += [[f"`{scheme}`", *rest] for scheme, *rest in rows(study)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    said = "\n".join(f"- {sentence}" for sentence in answer(study))
-    return f"{said}\n\n{table}\n\n" + "\n".join(notes(study)) + "\n"
+    """The answer, a table a depth, what went wrong, and notes, as Markdown."""
+    parts = ["\n".join(f"- {sentence}" for sentence in answer(study))]
+    for layers in study.depths:
+        lines = [headings(study), ["---"] * len(headings(study))]
+        lines += [[f"`{scheme}`", *rest] for scheme, *rest in rows(study, layers)]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        parts.append(f"## {blocks(layers)}\n\n{table}")
+    parts.append("\n".join(notes(study)))
+    wrong = [
+        f"- {which}: {' '.join(what.split())}" for which, what in went_wrong(study)
+    ]
+    if wrong:
+        parts.append("\n".join(["## What went wrong", "", *wrong]))
+    return "\n\n".join(parts) + "\n"

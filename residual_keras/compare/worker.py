@@ -116,8 +116,9 @@ def run(recipe, path, modules):
             importlib.import_module(module)
         outcome = train_and_measure(this)
     except Exception as error:  # whatever it is, the study goes on
-        this.end("failed", message=f"{type(error).__name__}: {error}")
-        raise  # into the log
+        first, *_ = str(error).strip().split("\n")
+        this.end("failed", message=f"{type(error).__name__}: {first[:300]}")
+        raise  # into the log, with all that TensorFlow has to say
     if outcome is not None:
         this.end(**outcome)
 

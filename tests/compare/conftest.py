@@ -36,13 +36,12 @@ def pretend():
             (run.path / "metrics.json").write_text(json.dumps(metrics))
             with open(run.path / "history.csv", "w", newline="") as file:
                 writer = csv.writer(file)
-                writer.writerow(
-                    ["epoch", "accuracy", "loss", "val_accuracy", "val_loss"]
-                )
+                columns = "epoch accuracy loss val_accuracy val_loss cpu_seconds"
+                writer.writerow(columns.split())
                 for epoch, loss in enumerate(losses):
                     last = epoch == len(losses) - 1
                     val = accuracy if last else accuracy - 0.1
-                    writer.writerow([epoch, 0.9, loss, val, loss])
+                    writer.writerow([epoch, 0.9, loss, val, loss, 9.0 - epoch])
         run.end(status, **outcome)
 
     return write

@@ -79,7 +79,7 @@ def test_the_page_is_sound_and_whole(study, recipe):
     for scheme in SCHEMES:
         assert found.text.count(scheme) >= 3, "in the answer or table, and in figures"
     assert "a <script>alert(1)</script> & more" in found.text
-    assert "A loss was no finite number" in found.text
+    assert "a loss was no finite number" in found.text
     assert "data='reviews(depth=0)'" in found.text
 
 

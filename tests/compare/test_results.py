@@ -8,7 +8,7 @@ import pytest
 
 from residual_keras.compare.plan import grid
 from residual_keras.compare.results import COLUMNS, Study, ratio, read, write_csv
-from residual_keras.compare.table import HEADINGS, answer, markdown, notes, rows
+from residual_keras.compare.table import answer, headings, markdown, notes, rows
 
 
 @pytest.fixture
@@ -54,6 +54,7 @@ def test_a_row_tells_all_of_a_run(tmp_path, recipe, pretend):
         "steps": 26,
         "steps_to_threshold": 26,  # 0.75 validate in the first epoch, 0.8 are asked for
         "cpu_seconds": 22.0,
+        "cpu_seconds_an_epoch": 8.5,
         "peak_memory_mb": 700.5,
         "gradient_ratio_initial": 0.5,
         "gradient_ratio_final": 1.0,
@@ -94,17 +95,20 @@ def test_means_leave_out_what_diverged_or_failed(study):
 
 
 def test_the_table_tells_differences_from_noise(study):
-    found = {line[0]: dict(zip(HEADINGS, line, strict=True)) for line in rows(study)}
+    head = headings(study)
+    assert head[:3] == ["scheme", "accuracy", "against pre_ln"]
+    found = {line[0]: dict(zip(head, line, strict=True)) for line in rows(study, 3)}
     assert study.measure == "test_accuracy"
-    assert found["pre_ln"]["against the baseline"] == "the baseline"
+    assert found["pre_ln"]["against pre_ln"] == "the baseline"
     assert found["pre_ln"]["accuracy"] == "0.900 ± 0.010"
-    assert found["post_ln"]["against the baseline"] == "worse"
-    assert found["post_ln"]["difference"] == "-0.097 ± 0.014"
-    assert found["rezero"]["against the baseline"] == "within the noise"
-    assert found["none"]["against the baseline"] == "one seed cannot tell"
+    assert found["post_ln"]["against pre_ln"] == "-0.097 ± 0.014, worse"
+    assert found["rezero"]["against pre_ln"].endswith(", within the noise")
+    assert found["none"]["against pre_ln"] == "-0.290, one seed cannot tell"
     assert found["none"]["runs"] == "1 finished, 1 diverged, 1 failed"
     text = markdown(study)
-    assert "| `post_ln` | 3 | 0.001 | 0.803 ± 0.015 | -0.097 ± 0.014 | worse |" in text
+    assert "## 3 blocks" in text
+    assert "| `post_ln` | 0.803 ± 0.015 | -0.097 ± 0.014, worse | 33 | 1,021 |" in text
+    assert "- none, 3 blocks, seed 2: failed: MemoryError: <no room>" in text
     assert all(note in text for note in notes(study))
     assert "400 texts tell an accuracy to within 0.050" in text
 
@@ -113,7 +117,22 @@ def test_the_answer_names_the_best_and_who_is_not_told_apart(study):
     [said] = answer(study)
     assert said.startswith("3 blocks: pre_ln did best, 0.900 ± 0.010")
     assert "not told apart from it: rezero, none." in said, "one seed proves nothing"
-    assert "cheapest of these to train is pre_ln, 33 CPU s" in said
+    assert "of those that always learnt, is pre_ln, 33 CPU s." in said
+
+
+def test_what_did_not_always_learn_is_not_named_for_being_cheap(
+    tmp_path, recipe, pretend
+):
+    runs = grid(tmp_path, recipe, ["pre_ln", "none"], [2], [0, 1])
+    for run in runs:
+        seed = run.recipe.seed
+        if run.recipe.residual == "none":
+            pretend(run, 0.7 + 0.1 * seed, "finished" if seed else "stalled")
+        else:
+            pretend(run, 0.8)
+    [said] = answer(Study([read(run) for run in runs], "none"))
+    assert "not told apart from it: none" in said
+    assert "always learnt, is pre_ln" in said
 
 
 def test_the_best_learning_rate_stands_for_a_scheme(tmp_path, recipe, pretend):
@@ -133,8 +152,10 @@ def test_the_best_learning_rate_stands_for_a_scheme(tmp_path, recipe, pretend):
     }
     assert chosen == {"pre_ln": 1e-2, "post_ln": 1e-3}
     assert study.difference("post_ln", 2).mean == pytest.approx(-0.2)
-    others = [line for line in rows(study) if line[0] == "post_ln" and "0.01" in line]
-    assert others[0][4:6] == ["", ""], "compared at its best rate only"
+    found = {tuple(line[:2]): line[3] for line in rows(study, 2)}
+    assert headings(study)[1] == "learning rate"
+    assert found["post_ln", "0.001"] == "-0.200 ± 0.003, worse"
+    assert found["post_ln", "0.01"] == "", "compared at its best rate only"
 
 
 def test_without_a_test_split_the_validation_split_is_compared(study):
