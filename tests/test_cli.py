@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import pathlib
 import subprocess
 import sys
 import time
@@ -216,6 +217,28 @@ def test_interrupted_training_exits_130(run, tmp_path, tiny_recipe, monkeypatch)
     status, out, err = run("train", "--run-dir", tmp_path / "run")
     assert status == 130
     assert "at step 3" in err and f"--resume --run-dir {tmp_path / 'run'}" in err
+
+
+def test_compare_hands_on_what_was_given_and_prints_the_tables(
+    run, tmp_path, monkeypatch
+):
+    given = {}
+
+    def compare(folder, **options):
+        given.update(options)
+        if options.get("jobs") == 2:
+            raise KeyboardInterrupt
+        pathlib.Path(folder).mkdir()
+        pathlib.Path(folder, "results.md").write_text("- the answer\n")
+
+    monkeypatch.setattr("residual_keras.compare.compare", compare)
+    spec = "mhc(streams=2)"
+    flags = ["--schemes", "pre_ln", spec, "--seeds", 3, 5, "--embed-dim", 16]
+    status, out, err = run("compare", tmp_path / "study", *flags)
+    assert (status, out) == (0, "- the answer\n") and "report.html" in err
+    assert given == {"schemes": ["pre_ln", spec], "seeds": [3, 5], "embed_dim": 16}
+    status, out, err = run("compare", tmp_path / "study", "--jobs", 2)
+    assert (status, out) == (130, "") and "The same command goes on." in err
 
 
 def test_no_network_is_told_in_seconds(run, tmp_path, monkeypatch):

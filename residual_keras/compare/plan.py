@@ -29,7 +29,10 @@ class Run:
 
     def __str__(self):
         recipe = self.recipe
-        return f"{recipe.residual}, {recipe.num_layers} blocks, seed {recipe.seed}"
+        return (
+            f"{recipe.residual}, {blocks(recipe.num_layers)}, seed {recipe.seed}, "
+            f"rate {recipe.learning_rate:g}"
+        )
 
     @property
     def log(self):
@@ -71,8 +74,8 @@ def grid(folder, recipe, schemes, layers, seeds, learning_rates=None):
             run of the same name that was begun with other options.
 
     Example:
-        >>> [str(run) for run in grid("study", Recipe(), ["post_ln"], [2], [0, 1])]
-        ['post_ln, 2 blocks, seed 0', 'post_ln, 2 blocks, seed 1']
+        >>> str(grid("study", Recipe(), ["post_ln"], [2, 4], [0, 1])[-1])
+        'post_ln, 4 blocks, seed 1, rate 0.001'
     """
     rates = [recipe.learning_rate] if learning_rates is None else learning_rates
     axes = {
@@ -164,6 +167,11 @@ class Outlook:
         """How long runs take at most, about, if `jobs` go on at once."""
         each = [self.seconds(run) for run in runs]
         return max(sum(each) / jobs, max(each, default=0.0))
+
+
+def blocks(layers):
+    """A depth in words."""
+    return f"{layers} block" + "s" * (layers > 1)
 
 
 def duration(seconds):

@@ -4,7 +4,7 @@ import io
 import math
 import re
 
-from .table import blocks
+from .plan import blocks
 
 # Okabe & Ito's colours, told apart by the colour-blind, without their yellow, which is
 # faint on white. Four lines and eleven markers tell 44 schemes apart without colour.

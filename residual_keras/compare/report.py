@@ -7,8 +7,9 @@ import string
 
 from ..recipe import Recipe
 from ..run_folder import write
+from .plan import blocks
 from .plots import figures
-from .table import answer, blocks, headings, notes, rows, went_wrong
+from .table import answer, headings, notes, rows, went_wrong
 
 VARIED = ("residual", "num_layers", "seed", "learning_rate")
 

@@ -2,6 +2,8 @@
 
 import math
 
+from .plan import blocks
+
 
 def answer(study):
     """Which scheme did best at each depth, in sentences.
@@ -46,11 +48,6 @@ def answer(study):
             )
         said.append(f"{text}.")
     return said
-
-
-def blocks(layers):
-    """A depth in words."""
-    return f"{layers} block" + "s" * (layers > 1)
 
 
 def figure(cell, study):
@@ -142,8 +139,8 @@ def notes(study):
     if sizes:
         texts = round(1 / max(sizes))
         said.append(
-            f"{texts:,} texts tell an accuracy to within {1 / math.sqrt(texts):.3f}, "
-            "which is beside the differences between seeds."
+            f"{texts:,} texts tell an accuracy to within {1 / math.sqrt(texts):.3f}; "
+            "this comes on top of the spread over the seeds."
         )
     return said
 

@@ -74,7 +74,7 @@ def test_a_study_writes_its_results_and_is_not_run_again(tmp_path, trained, caps
     assert "4 runs, 0 of them done before, on 1,234 texts of 2 classes" in said
     assert "A step with 2 blocks took 0.500 s" in said
     assert "This takes 24 s at most" in said
-    assert "[2/4] post_ln, 2 blocks, seed 0: finished, validation accuracy 0.8" in said
+    assert "[2/4] post_ln, 2 blocks, seed 0, rate 0.001: finished, validation" in said
     assert "Best so far: pre_ln, 2 blocks, 0.800. About 0 s left." in said
     with open(tmp_path / "study" / "results.csv", newline="") as file:
         assert len(list(csv.DictReader(file))) == 4
@@ -122,7 +122,7 @@ def test_the_study_goes_on_past_what_fails(tmp_path, trained, pretend, capsys):
     assert [row["status"] for row in rows] == ["failed", "failed", *["diverged"] * 2]
     assert rows[0]["message"] == "ValueError: too wide"
     assert "ended by signal 9; see " in rows[1]["message"]
-    assert "seed 0: failed (ValueError: too wide)." in capsys.readouterr().err
+    assert "rate 0.001: failed (ValueError: too wide)." in capsys.readouterr().err
     page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
     assert "ended by signal 9" in page
     trained.clear()
