@@ -16,6 +16,7 @@ import tempfile
 import typing
 
 from . import __version__
+from .compare.plan import VARIED
 from .recipe import Recipe
 from .run_folder import RunFolder, newest_folder, next_folder
 
@@ -92,7 +93,7 @@ def parser():
             default=argparse.SUPPRESS,
             help=text,
         )
-    add_recipe_options(sub, but=("residual", "num_layers", "seed", "learning_rate"))
+    add_recipe_options(sub, but=VARIED)
 
     sub = verb(evaluate)
     add_run_dir(sub)

@@ -6,7 +6,7 @@ import pathlib
 from ..recipe import Recipe
 from ..run_folder import write
 from ..spec import look_up
-from .plan import grid, held
+from .plan import VARIED, grid, held
 from .progress import Progress
 from .report import write_report
 from .results import Study, read, write_csv
@@ -14,10 +14,6 @@ from .runs import look_ahead, perform
 from .table import markdown
 
 __all__ = ["compare"]
-
-OPTIONS = {field.name: field for field in dataclasses.fields(Recipe)}
-for name in ("residual", "num_layers", "seed"):
-    del OPTIONS[name]  # `schemes`, `layers` and `seeds` say so
 
 
 def compare(
@@ -68,8 +64,14 @@ def compare(
         >>> rows[0]["scheme"], rows[0]["status"]
         ('pre_ln', 'finished')
     """
-    for name in options:
-        look_up(OPTIONS, name, "option")
+    known = {field.name: field for field in dataclasses.fields(Recipe)}
+    for name, value in options.items():
+        look_up(known, name, "option")
+        if name in VARIED:
+            raise ValueError(
+                f"{name} differs from run to run: list it in {VARIED[name]}. "
+                f"Received: {name}={value!r}"
+            )
     recipe = Recipe(**options)
     runs = grid(folder, recipe, schemes, layers, seeds, learning_rates)
     if baseline is None:

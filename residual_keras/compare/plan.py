@@ -11,6 +11,14 @@ from ..recipe import Recipe
 from ..run_folder import RunFolder, file_name, write
 
 ENDED = ("finished", "stalled", "diverged")  # a failed run is tried again
+# What differs from run to run, a field of `Recipe`, and what lists it; the one that
+# changes last first.
+VARIED = {
+    "num_layers": "layers",
+    "learning_rate": "learning_rates",
+    "seed": "seeds",
+    "residual": "schemes",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,35 +86,16 @@ def grid(folder, recipe, schemes, layers, seeds, learning_rates=None):
         'post_ln, 4 blocks, seed 1, rate 0.001'
     """
     rates = [recipe.learning_rate] if learning_rates is None else learning_rates
-    axes = {
-        "schemes": schemes,
-        "layers": layers,
-        "seeds": seeds,
-        "learning_rates": rates,
-    }
-    for name, values in axes.items():
-        listed = isinstance(values, collections.abc.Iterable)
-        if not listed or isinstance(values, str):
-            raise ValueError(f"{name} must be a list. Received: {name}={values!r}")
-        if not values or len(set(values)) < len(values):
-            raise ValueError(
-                f"{name} must name something, and nothing twice. "
-                f"Received: {name}={values}"
-            )
-    for count in layers:
-        if count < 1:
-            raise ValueError(f"layers must be positive. Received: layers={count}")
+    given = (layers, rates, seeds, schemes)
+    axes = [listed(*axis) for axis in zip(VARIED.values(), given, strict=True)]
     runs = []
-    for count, rate, seed, scheme in itertools.product(layers, rates, seeds, schemes):
-        name = f"{file_name(scheme)}-{count}_blocks-seed_{seed}-rate_{rate}"
-        changed = {
-            "residual": scheme,
-            "num_layers": count,
-            "seed": seed,
-            "learning_rate": rate,
-        }
-        path = pathlib.Path(folder) / "runs" / name
-        runs.append(Run(dataclasses.replace(recipe, **changed), path))
+    for values in itertools.product(*axes):
+        this = dataclasses.replace(recipe, **dict(zip(VARIED, values, strict=True)))
+        name = (
+            f"{file_name(this.residual)}-{this.num_layers}_blocks-seed_{this.seed}-"
+            f"rate_{this.learning_rate}"
+        )
+        runs.append(Run(this, pathlib.Path(folder) / "runs" / name))
     paths = [run.path for run in runs]
     for run in runs:
         if paths.count(run.path) > 1:
@@ -116,6 +105,25 @@ def grid(folder, recipe, schemes, layers, seeds, learning_rates=None):
             )
         check_same(run)
     return runs
+
+
+def listed(name, values):
+    """The values of an axis as a list, checked."""
+    if not isinstance(values, collections.abc.Iterable) or isinstance(values, str):
+        raise ValueError(f"{name} must be a list. Received: {name}={values!r}")
+    values = list(values)
+    if not values or len(set(values)) < len(values):
+        raise ValueError(
+            f"{name} must name something, and nothing twice. Received: {name}={values}"
+        )
+    least = {"layers": 1, "seeds": 0}
+    for value in values:
+        if name in least and not (isinstance(value, int) and value >= least[name]):
+            raise ValueError(
+                f"{name} must be whole numbers from {least[name]} on. "
+                f"Received: {name}={values}"
+            )
+    return values
 
 
 def check_same(run):

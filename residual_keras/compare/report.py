@@ -7,11 +7,9 @@ import string
 
 from ..recipe import Recipe
 from ..run_folder import write
-from .plan import blocks
+from .plan import VARIED, blocks
 from .plots import figures
 from .table import answer, headings, notes, rows, went_wrong
-
-VARIED = ("residual", "num_layers", "seed", "learning_rate")
 
 PAGE = string.Template("""\
 <!DOCTYPE html>

@@ -148,7 +148,7 @@ def test_what_is_looked_at_first(tmp_path, trained):
         ({"jobs": 0}, "jobs must be positive"),
         ({"baseline": "preln"}, "Did you mean 'pre_ln'?"),
         ({"embed_dims": 8}, "Did you mean 'embed_dim'?"),
-        ({"num_layers": 8}, "No option 'num_layers'"),
+        ({"num_layers": 8}, "list it in layers. Received: num_layers=8"),
         ({"rate": 0.2, "epochs": 0}, "epochs must be positive"),
     ],
 )
