@@ -1,5 +1,6 @@
 """Which residual scheme, and how deep: one recipe over schemes, depths and seeds."""
 
+import contextlib
 import dataclasses
 import pathlib
 
@@ -89,10 +90,11 @@ def compare(
 
     with held(folder) as lock:
         try:
-            for run in perform(runs, jobs, modules, lock):
-                found = study()
-                write_csv(found.results, folder / "results.csv")
-                progress.ended(run, found)
+            with contextlib.closing(perform(runs, jobs, modules, lock)) as performed:
+                for run in performed:
+                    found = study()
+                    write_csv(found.results, folder / "results.csv")
+                    progress.ended(run, found)
         finally:  # stopped or not
             found = study()
             write_csv(found.results, folder / "results.csv")

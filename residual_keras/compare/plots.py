@@ -11,7 +11,7 @@ from .plan import blocks
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
-BELOW = "Lines that leave the figure below go to runs that all stalled."
+BELOW = "A line that leaves the figure below goes to runs that all stalled."
 WIDTH = 3.6  # inches: a phone's width, so that letters are of one size everywhere
 
 
@@ -38,10 +38,9 @@ def figures(study):
         A list of `(title, SVG, what it shows)`, strings; those that there is nothing
         to draw for are left out.
     """
-    split = study.measure.split("_")[0]
     found = [
         (
-            f"{split.capitalize()} accuracy against depth",
+            f"{study.split.capitalize()} accuracy against depth",
             draw(study, accuracy_against_depth),
             "Mean over the seeds; the bars are their standard deviation. " + BELOW,
         ),
@@ -134,11 +133,10 @@ def accuracy_against_depth(axes, study, scheme, look):
     cells = [(i, study.chosen[scheme, layers]) for i, layers in enumerate(depths)]
     cells = [(i, cell) for i, cell in cells if cell.usable]
     if cells:
-        spreads = [cell.spread(study.measure) for _, cell in cells]
         axes.errorbar(
             [i + aside for i, _ in cells],
             [cell.mean(study.measure) for _, cell in cells],
-            [0.0 if math.isnan(spread) else spread for spread in spreads],
+            [bar(cell, study.measure) for _, cell in cells],
             capsize=2,
             elinewidth=0.8,
             **look,
@@ -163,11 +161,30 @@ def cost_against_accuracy(axes, study, scheme, look):
 
 
 def show_accuracy(axes, study):
-    """Sets the range of the upright axis, which one run at chance would stretch."""
-    cells = [c for c in study.chosen.values() if any(r.learnt for r in c.results)]
-    found = [cell.mean(study.measure) for cell in cells] or [0.0, 1.0]
-    room = 0.15 * (max(found) - min(found)) + 0.01
-    axes.set(ylabel="accuracy", ylim=(min(found) - room, max(found) + room))
+    """Sets the range of the upright axis, which runs at chance would stretch.
+
+    Those are shown where they double the range of the others at most.
+    """
+    usable = [cell for cell in study.chosen.values() if cell.usable]
+    learnt = [cell for cell in usable if any(r.learnt for r in cell.results)]
+    low, high = extent(learnt or usable, study.measure)
+    lowest, _ = extent(usable, study.measure)
+    low = max(lowest, low - (high - low))
+    room = 0.05 * (high - low) + 0.002
+    axes.set(ylabel="accuracy", ylim=(low - room, high + room))
+
+
+def extent(cells, column):
+    """The least and the greatest of what is drawn of these cells, bars included."""
+    low = [cell.mean(column) - bar(cell, column) for cell in cells]
+    high = [cell.mean(column) + bar(cell, column) for cell in cells]
+    return min(low, default=0.0), max(high, default=1.0)
+
+
+def bar(cell, column):
+    """The spread over the seeds, 0 where one seed has none."""
+    spread = cell.spread(column)
+    return 0.0 if math.isnan(spread) else spread
 
 
 def losses(axes, study, scheme, look, layers, column):

@@ -3,7 +3,7 @@
 import sys
 import time
 
-from .plan import duration
+from .plan import blocks, duration
 from .processes import cores
 from .results import accuracy
 
@@ -35,13 +35,13 @@ class Progress:
         self.say(
             f"{len(self.runs)} runs, {len(self.runs) - len(self.waiting)} of them done "
             f"before, on {outlook.texts:,} texts of {outlook.classes} classes, for at "
-            f"most {outlook.epochs} epochs each. A step with {outlook.layers} blocks "
+            f"most {outlook.epochs} epochs each. A step with {blocks(outlook.layers)} "
             f"took {outlook.step_seconds:.3f} s."
         )
         total = duration(outlook.total(self.waiting, self.jobs))
         self.say(
-            f"This takes {total} at most, about, {self.jobs} at once on {cores()} "
-            "cores. Stop it with Ctrl-C; the same command goes on."
+            f"This takes {total} at most, about; runs at once: {self.jobs}, cores: "
+            f"{cores()}. Stop it with Ctrl-C; the same command goes on."
         )
 
     def ended(self, run, study):
@@ -59,7 +59,7 @@ class Progress:
         if best.usable:
             first = best.usable[0].row
             text += (
-                f". Best so far: {first['scheme']}, {first['layers']} blocks, "
+                f". Best so far: {first['scheme']}, {blocks(first['layers'])}, "
                 f"{accuracy(best):.3f}"
             )
         if left and done:

@@ -3,6 +3,7 @@
 import dataclasses
 import html
 import importlib.metadata
+import pathlib
 import string
 
 from ..recipe import Recipe
@@ -96,7 +97,7 @@ def page(study, recipe):
     )
     wrong = went_wrong(study)
     return PAGE.substitute(
-        title=escape(f"Residual schemes on {recipe.data}"),
+        title=escape(f"Residual schemes on {pathlib.Path(recipe.data).name}"),
         answer="\n".join(f"<li>{escape(text)}</li>" for text in answer(study)),
         tables="\n".join(
             f"<h3>{blocks(n)}</h3>\n{table(blocks(n), headings(study), rows(study, n))}"

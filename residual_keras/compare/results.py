@@ -192,6 +192,11 @@ class Study:
         tested = all(row["test_accuracy"] is not None for row in found)
         return "test_accuracy" if found and tested else "validation_accuracy"
 
+    @property
+    def split(self):
+        """The split of that column."""
+        return self.measure.split("_")[0]
+
     @functools.cached_property
     def cells(self):
         """A dict from (scheme, layers, learning rate) to `Cell`."""

@@ -46,7 +46,6 @@ def perform(runs, jobs, modules, lock):
 
     def begin(run):
         run.path.parent.mkdir(exist_ok=True)
-        (run.path / "outcome.json").unlink(missing_ok=True)
         task = {
             "verb": "run",
             "recipe": dataclasses.asdict(run.recipe),
@@ -56,6 +55,8 @@ def perform(runs, jobs, modules, lock):
         return start(task, run.log, threads, lock)
 
     waiting = [run for run in runs if not run.ended()]
+    for run in waiting:
+        (run.path / "outcome.json").unlink(missing_ok=True)  # it says that it failed
     with contextlib.closing(in_turn(waiting, jobs, begin)) as ending:
         for run, status in ending:
             if status and not run.outcome():

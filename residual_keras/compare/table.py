@@ -25,7 +25,10 @@ def answer(study):
             said.append(f"{blocks(layers)}: no run came to its end.")
             continue
         cells = {s: study.chosen[s, layers] for s in study.schemes}
-        text = f"{blocks(layers)}: {best} did best, {figure(cells[best], study)}"
+        text = (
+            f"{blocks(layers)}: {best} validated best; its {study.split} accuracy is "
+            f"{figure(cells[best], study)}"
+        )
         alike = [
             scheme
             for scheme, cell in cells.items()
@@ -123,10 +126,9 @@ def counts(cell):
 
 def notes(study):
     """What the reader must know to read the table right, a list of sentences."""
-    split = study.measure.split("_")[0]
     said = [
-        f"Accuracy is that of the {split} split: mean and standard deviation over the "
-        "seeds of the runs that came to their end.",
+        f"Accuracy is that of the {study.split} split: mean and standard deviation "
+        "over the seeds of the runs that came to their end.",
         f"The difference is paired, same seed and same depth, against {study.baseline}"
         ", with its 95 % confidence interval; inside it lies the noise.",
     ]
