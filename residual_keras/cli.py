@@ -9,12 +9,14 @@ import csv
 import dataclasses
 import json
 import os
+import pathlib
 import shlex
 import sys
 import tempfile
 import typing
 
 from . import __version__
+from .compare.plan import VARIED
 from .recipe import Recipe
 from .run_folder import RunFolder, newest_folder, next_folder
 
@@ -70,6 +72,29 @@ def parser():
     sub.add_argument("--tensorboard", action="store_true", help="write its logs too")
     add_recipe_options(sub)
 
+    sub = verb(compare)
+    sub.add_argument("folder", metavar="FOLDER", help="of the study, new or begun")
+    for flag, kind, many, text in (
+        ("--schemes", str, "+", 'such as "mhc(streams=2)" (pre_ln post_ln)'),
+        ("--layers", int, "+", "numbers of blocks (2 6)"),
+        ("--seeds", int, "+", "from two on, noise can be told (0 1 2)"),
+        ("--learning-rates", float, "+", "to choose from (0.001)"),
+        ("--baseline", str, None, "the scheme to hold the others against (pre_ln)"),
+        ("--jobs", int, None, "runs at once (1)"),
+        ("--threshold", float, None, "validation accuracy to count the steps to"),
+        ("--modules", str, "+", "to import first: they register your own schemes"),
+    ):
+        name = kind.__name__.upper()
+        sub.add_argument(
+            flag,
+            nargs=many,
+            type=kind,
+            metavar=name,
+            default=argparse.SUPPRESS,
+            help=text,
+        )
+    add_recipe_options(sub, but=VARIED)
+
     sub = verb(evaluate)
     add_run_dir(sub)
     sub.add_argument(
@@ -112,10 +137,12 @@ def add_columns(sub, label=True):
         sub.add_argument("--label-column", default="label", help="the labels' column")
 
 
-def add_recipe_options(sub):
+def add_recipe_options(sub, but=()):
     """Adds a flag for each field of a `Recipe`; only those given set anything."""
     hints = typing.get_type_hints(Recipe)
     for field in dataclasses.fields(Recipe):
+        if field.name in but:
+            continue
         flag = f"--{field.name.replace('_', '-')}"
         text = field.metadata["help"]
         kind, *_ = typing.get_args(hints[field.name]) or (hints[field.name],)
@@ -130,10 +157,15 @@ def add_recipe_options(sub):
         )
 
 
+def recipe_options(args):
+    """The options of a `Recipe` that were given, as a dict."""
+    names = {field.name for field in dataclasses.fields(Recipe)}
+    return {name: value for name, value in vars(args).items() if name in names}
+
+
 def train(args):
     """Train a classifier; by default a small one on embedded reviews, in minutes."""
-    names = {field.name for field in dataclasses.fields(Recipe)}
-    given = {name: value for name, value in vars(args).items() if name in names}
+    given = recipe_options(args)
     if args.resume:
         if not args.run_dir:
             raise ValueError("--resume goes on with a run: name it with --run-dir.")
@@ -169,6 +201,21 @@ def train(args):
         file=sys.stderr,
     )
     return 0
+
+
+def compare(args):
+    """Train schemes at several depths and seeds, and report which does best."""
+    from .compare import compare as run
+
+    given = {n: v for n, v in vars(args).items() if n not in ("verb", "folder")}
+    try:
+        run(args.folder, **given)
+    except KeyboardInterrupt:
+        print("Interrupted. The same command goes on.", file=sys.stderr)
+        raise
+    folder = pathlib.Path(args.folder)
+    print((folder / "results.md").read_text(encoding="utf-8"), end="")
+    print(f"See {folder / 'report.html'}.", file=sys.stderr)
 
 
 def evaluate(args):

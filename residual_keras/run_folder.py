@@ -117,6 +117,15 @@ class RunFolder:
         self.best.unlink(missing_ok=True)
 
 
+def merit(row):
+    """What the best epoch has most of: validation accuracy, then less loss.
+
+    Loss alone would choose earlier: a model goes on learning to tell labels apart while
+    it already grows too sure of itself.
+    """
+    return row["val_accuracy"], -row["val_loss"]
+
+
 def next_folder(recipe, base="runs"):
     """The first free folder for a recipe: runs/<data>-<scheme>-<number>.
 
@@ -124,15 +133,22 @@ def next_folder(recipe, base="runs"):
         >>> str(next_folder(Recipe(), base="nowhere"))
         'nowhere/reviews-pre_ln-1'
     """
-    words = [pathlib.Path(recipe.data).name.split(".")[0], recipe.residual]
-    name = "-".join(
-        "".join(c if c.isalnum() or c in "_.=" else "_" for c in word).strip("_")
-        for word in words
-    )
+    data = pathlib.Path(recipe.data).name.split(".")[0]
+    name = f"{file_name(data)}-{file_name(recipe.residual)}"
     number = 1
     while (pathlib.Path(base) / f"{name}-{number}").exists():
         number += 1
     return pathlib.Path(base) / f"{name}-{number}"
+
+
+def file_name(spec):
+    """A spec as a part of a file's name.
+
+    Example:
+        >>> file_name("attention_residual(dropout=0.1)")
+        'attention_residual_dropout=0.1'
+    """
+    return "".join(c if c.isalnum() or c in "_.=" else "_" for c in spec).strip("_")
 
 
 def newest_folder(base="runs"):

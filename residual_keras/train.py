@@ -13,13 +13,22 @@ from .classifier import build_classifier
 from .data import batches
 from .export import export_saved_model
 from .optimization import SmoothedCrossentropy, schedule
-from .run_folder import RunFolder, save
+from .run_folder import RunFolder, merit, save
 from .text import TextVectorizer
 from .text_classifier import TextClassifier
-from .training_state import Interrupted, TrainingState, merit
+from .training_state import Interrupted, TrainingState
 
 
-def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds=30.0):
+def train(
+    recipe,
+    folder,
+    *,
+    resume=False,
+    verbose=1,
+    tensorboard=False,
+    export=True,
+    seconds=30.0,
+):
     """Trains a classifier from raw texts, evaluates it, and exports it.
 
     The weights of the epoch with the highest validation accuracy are kept; training
@@ -33,6 +42,7 @@ def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds
         resume: go on with the run that the folder holds.
         verbose: 1 shows Keras' progress bar, 2 a line an epoch, 0 nothing.
         tensorboard: also write logs for TensorBoard (its package must be installed).
+        export: also write the model as a SavedModel to serve.
         seconds: how often the state is written inside an epoch.
 
     Returns:
@@ -81,7 +91,7 @@ def train(recipe, folder, *, resume=False, verbose=1, tensorboard=False, seconds
         status = "finished"
     except Interrupted:
         status = "interrupted"
-    return finish(recipe, folder, model, data, state, status)
+    return finish(recipe, folder, model, data, state, status, export)
 
 
 def build(recipe, data):
@@ -177,8 +187,8 @@ def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
     run(epoch, epochs, steps)
 
 
-def finish(recipe, folder, model, data, state, status):
-    """Writes the model, what it reached, the curves and the export."""
+def finish(recipe, folder, model, data, state, status, export):
+    """Writes the model, what it reached, the curves and, where asked, the export."""
     classifier = model.classifier
     if folder.best.exists():
         classifier.load_weights(folder.best)
@@ -198,7 +208,8 @@ def finish(recipe, folder, model, data, state, status):
         if data.test is not None:
             metrics["test"] = evaluate(model, data.test, recipe.batch_size)
     save(folder.model, model.save)
-    export_saved_model(model, folder.export)
+    if export:
+        export_saved_model(model, folder.export)
     if rows:
         save(folder.curves, lambda path: curves.draw(rows, path))
     folder.write_metrics(metrics)

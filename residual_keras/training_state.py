@@ -11,7 +11,7 @@ import zipfile
 import keras
 import numpy as np
 
-from .run_folder import save
+from .run_folder import merit, save
 
 
 class Interrupted(Exception):
@@ -123,15 +123,6 @@ class TrainingState(keras.callbacks.Callback):
         finally:
             for number, handler in former.items():
                 signal.signal(number, handler)
-
-
-def merit(row):
-    """What the best epoch has most of: validation accuracy, then less loss.
-
-    Loss alone would choose earlier: a model goes on learning to tell labels apart while
-    it already grows too sure of itself.
-    """
-    return row["val_accuracy"], -row["val_loss"]
 
 
 def _variables(model):

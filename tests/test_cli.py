@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import pathlib
 import subprocess
 import sys
 import time
@@ -36,7 +37,7 @@ def test_help_answers_without_loading_tensorflow():
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    for verb in ("train", "evaluate", "predict", "export", "schemes"):
+    for verb in ("train", "compare", "evaluate", "predict", "export", "schemes"):
         assert f"\n    {verb} " in out
     assert out.endswith("set()\n")
 
@@ -179,6 +180,10 @@ def test_schemes_as_json(run):
         (["train", "--rate", "1.5"], "1.5"),
         (["train", "--resume"], "--run-dir"),
         (["train", "--resume", "--run-dir", "x", "--rate", "0"], "leave out --rate"),
+        (["compare", "x", "--seeds", "1", "1"], "nothing twice"),
+        (["compare", "x", "--jobs", "0"], "jobs must be positive"),
+        (["compare", "x", "--baseline", "post_lm"], "Did you mean 'post_ln'?"),
+        (["compare", "x", "--schemes", "pre_lm"], "Did you mean 'pre_ln'?"),
         (["predict", "a text"], "no trained model under runs/"),
         (["predict", "--run-dir", "nowhere", "a"], "nowhere holds no trained model"),
         (["predict", "--file", "nowhere.txt"], "nowhere.txt"),
@@ -212,6 +217,28 @@ def test_interrupted_training_exits_130(run, tmp_path, tiny_recipe, monkeypatch)
     status, out, err = run("train", "--run-dir", tmp_path / "run")
     assert status == 130
     assert "at step 3" in err and f"--resume --run-dir {tmp_path / 'run'}" in err
+
+
+def test_compare_hands_on_what_was_given_and_prints_the_tables(
+    run, tmp_path, monkeypatch
+):
+    given = {}
+
+    def compare(folder, **options):
+        given.update(options)
+        if options.get("jobs") == 2:
+            raise KeyboardInterrupt
+        pathlib.Path(folder).mkdir()
+        pathlib.Path(folder, "results.md").write_text("- the answer\n")
+
+    monkeypatch.setattr("residual_keras.compare.compare", compare)
+    spec = "mhc(streams=2)"
+    flags = ["--schemes", "pre_ln", spec, "--seeds", 3, 5, "--embed-dim", 16]
+    status, out, err = run("compare", tmp_path / "study", *flags)
+    assert (status, out) == (0, "- the answer\n") and "report.html" in err
+    assert given == {"schemes": ["pre_ln", spec], "seeds": [3, 5], "embed_dim": 16}
+    status, out, err = run("compare", tmp_path / "study", "--jobs", 2)
+    assert (status, out) == (130, "") and "The same command goes on." in err
 
 
 def test_no_network_is_told_in_seconds(run, tmp_path, monkeypatch):

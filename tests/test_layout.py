@@ -43,6 +43,7 @@ ORDER = [
     "saved",
     "export",
     "train",
+    "compare",
     "cli",
     "__main__",
     "__init__",
