@@ -15,7 +15,7 @@ from .drawing import panels
 from .opening import opened, words_of
 from .recording import numpy, replaced
 
-LINE = 60  # characters in a line of a drawing
+LINE = 76  # characters in a line of a drawing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,8 +76,9 @@ class WordAttributions:
         axes.set(xlim=(-1, LINE + 1), ylim=(line + 0.6, -0.6))
         axes.set_axis_off()
         axes.set_title(self.title, fontsize=10, loc="left")
+        axes.figure.draw_without_rendering()  # now its axes have their place
         points = axes.get_window_extent().width * 72 / axes.figure.dpi
-        size = min(11, points / (LINE + 2) / 0.62)  # of a fixed-width letter
+        size = points / (LINE + 2) / 0.62  # of a fixed-width letter
         for word, (x, y), colour in zip(
             self.words, places, self.colours(), strict=True
         ):

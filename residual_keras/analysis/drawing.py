@@ -56,7 +56,7 @@ def over_depth(axes, count, label="sublayer"):
 
 
 def heatmap(axes, values, **kwargs):
-    """Draws a matrix, NaN left blank; white is 0, or the least where none is below."""
+    """Draws a matrix: white is 0, and grey is NaN, where there is nothing."""
     largest = np.nanmax(np.abs(values)) or 1.0
     signed = np.nanmin(values) < 0
     image = axes.imshow(
@@ -67,5 +67,6 @@ def heatmap(axes, values, **kwargs):
         interpolation="nearest",
         **{"aspect": "auto", **kwargs},
     )
+    axes.set_facecolor("0.85")
     axes.figure.colorbar(image, ax=axes)
     return image

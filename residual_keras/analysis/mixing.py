@@ -168,7 +168,7 @@ def draw_matrices(axes, values, places, over):
     parts, middles, width = [], [], 0
     for one in values:
         part = np.full((rows, one.shape[1] + 1), np.nan)
-        part[: len(one), :-1] = one
+        part[-len(one) :, :-1] = one  # the last reader is the one that all have
         middles.append(width + (one.shape[1] - 1) / 2)
         width += part.shape[1]
         parts.append(part)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 from keras import ops
 
 from ..optimization import layers_of
@@ -55,7 +56,8 @@ def opened(model, x):
         texts = as_texts(x)
         return Opened(model, texts, vectorizers[0].tokens(texts))
     try:
-        inputs = ops.convert_to_tensor(x)
+        rows = isinstance(x, (list, tuple))
+        inputs = ops.convert_to_tensor(np.asarray(x) if rows else x)
         # Past the check, numbers of the wrong kind are the embedding's to refuse.
         fits = inputs.dtype != "string" and len(inputs.shape) >= 2
     except (TypeError, ValueError):  # of rows of unlike length, the backend's words

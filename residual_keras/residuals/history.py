@@ -279,7 +279,7 @@ class MultiwayDense(Residual):
         dynamic = ops.matmul(hidden, self.mix[block])
         static = self.static[block]
         weights = static + ops.reshape(dynamic, (*ops.shape(x)[:2], *static.shape))
-        self.show(i, "a", weights, "reader", "source")
+        self.show(i, "a", weights, "q, k, v, x", "source")
         sums = ops.matmul(ops.cast(weights, x.dtype), ops.stack(history, axis=2))
         return ops.unstack(sums, axis=2), history
 
