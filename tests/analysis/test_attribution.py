@@ -18,7 +18,7 @@ def scores(model, ids, label):
 
 def test_values_sum_to_what_the_words_make_of_the_decision(classifier, ids):
     decided = int(np.argmax(classifier(ids[1:2])))
-    found = analysis.word_attributions(classifier, ids[1], steps=300)
+    found = analysis.word_attributions(classifier, ids[1], steps=100)
     assert found.label == decided
     np.testing.assert_allclose(found.score, scores(classifier, ids[1], decided), 1e-5)
     unknown = scores(classifier, np.ones_like(ids[1]), decided)
