@@ -27,7 +27,7 @@ def no_decay(model):
     """
     spared = {
         id(weight)
-        for layer in _layers(model)
+        for layer in layers_of(model)
         for weight in getattr(layer, "spared", [])
     }
     return [
@@ -37,11 +37,14 @@ def no_decay(model):
     ]
 
 
-def _layers(model):
+def layers_of(model):
+    """The layers of a model, and those of the models among them, as a list."""
+    found = []
     for layer in model.layers:
-        yield layer
+        found.append(layer)
         if isinstance(layer, keras.Model):
-            yield from _layers(layer)
+            found += layers_of(layer)
+    return found
 
 
 def spare(optimizer, model):

@@ -262,6 +262,18 @@ class TextVectorizer(keras.layers.Layer):
             padded = ids.to_tensor(shape=tf.stack([-1, width]))
         return tf.ensure_shape(padded, (None, None))
 
+    def tokens(self, texts):
+        """The tokens that the ids stand for, unknown ones as they are written.
+
+        Args:
+            texts: as `as_texts` takes them.
+
+        Returns:
+            A list with a list of strings for each text.
+        """
+        kept = self._truncate(tokenize(as_texts(texts))).to_list()
+        return [[token.decode("utf-8") for token in tokens] for tokens in kept]
+
     def compute_output_spec(self, texts):
         """Shape and type of the ids, for models built on a `keras.Input`."""
         if texts.dtype != "string":

@@ -314,18 +314,23 @@ def hyper_connections(x, sublayers, weights, epsilon, streams=4, dynamic=True):
     """h_k <- sum_j A_jk h_j + b_k f(LN(sum_j a_j h_j)), in the end their sum."""
     h = np.stack([x] * streams, axis=-2)
     for i, f in enumerate(sublayers):
-        columns = weights[f"static_{i}"]
-        if dynamic:
-            scale = np.full(columns.shape[1], weights[f"scale_{i}"][0])
-            scale[-1] = weights[f"scale_{i}"][1]
-            normed = layer_norm(h, epsilon)
-            columns = columns + scale * np.tanh(normed @ weights[f"kernel_{i}"])
-        ends = [columns.shape[-1] - streams - 1, columns.shape[-1] - 1]
-        read, mix, share = np.split(columns, ends, axis=-1)
+        read, mix, share = connections(h, i, weights, epsilon, dynamic)
         u = (read * h).sum(-2) if i else x
         update = f(norm(u, weights, f"norm_{i}", epsilon))[..., None, :]
         h = mix.swapaxes(-1, -2) @ h + share * update
     return h.sum(-2)
+
+
+def connections(h, i, weights, epsilon, dynamic=True):
+    """a, A and b of sublayer i for streams h (batch, time, streams, width)."""
+    columns = weights[f"static_{i}"]
+    if dynamic:
+        scale = np.full(columns.shape[1], weights[f"scale_{i}"][0])
+        scale[-1] = weights[f"scale_{i}"][1]
+        normed = layer_norm(h, epsilon)
+        columns = columns + scale * np.tanh(normed @ weights[f"kernel_{i}"])
+    ends = [columns.shape[-1] - h.shape[-2] - 1, columns.shape[-1] - 1]
+    return np.split(columns, ends, axis=-1)
 
 
 def frac_connections(x, sublayers, weights, epsilon, parts=None):
@@ -379,13 +384,18 @@ def gated_residual(x, sublayers, weights, epsilon, streams=4, rank=None):
 
 def attend(sources, weights, reader, epsilon):
     """sum_j a_j v_j, a = softmax_j(w^T RMS(v_j)), w and the gain of that reader."""
-    v = np.stack(sources)
-    if len(v) == 1:
-        return v[0]
+    if len(sources) == 1:
+        return sources[0]
+    a = attention_to(sources, weights, reader, epsilon)
+    return (a[..., None] * np.stack(sources)).sum(0)
+
+
+def attention_to(sources, weights, reader, epsilon):
+    """The weights of `attend`, (sources, batch, time)."""
     query = weights[f"query_{reader}"] * weights[f"gain_{reader}"]
-    scores = rms(v, epsilon) @ query
+    scores = rms(np.stack(sources), epsilon) @ query
     a = np.exp(scores - scores.max(0))
-    return ((a / a.sum(0))[..., None] * v).sum(0)
+    return a / a.sum(0)
 
 
 def attn_res(x, sublayers, weights, epsilon, block_size=None):

@@ -496,3 +496,17 @@ def test_a_keras_file_brings_the_vocabulary_to_a_new_process(serving):
     assert serving["vocabulary"] == serving["layer"].get_vocabulary()
     expected = serving["model"](tf.constant(SENTENCES))
     np.testing.assert_allclose(serving["restored"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("truncation", ["head", "tail", "head_tail"])
+def test_tokens_are_what_the_ids_stand_for(truncation):
+    vectorizer = TextVectorizer(vocab_size=50, max_len=3, truncation=truncation)
+    vectorizer.adapt(["one two three four five"])
+    texts = ["One, two three four", "", "zebra five"]
+    vocabulary = vectorizer.get_vocabulary()
+    found = vectorizer.tokens(texts)
+    for tokens, ids in zip(found, vectorizer(texts).numpy(), strict=True):
+        assert len(tokens) == np.count_nonzero(ids)
+        for token, number in zip(tokens, ids, strict=False):
+            assert number == 1 or vocabulary[number] == token
+    assert found[2] == ["zebra", "five"]

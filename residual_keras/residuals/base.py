@@ -163,6 +163,7 @@ class Residual(keras.layers.Layer):
 
     final_norm = False  # does a stack need a norm after `finish`? The stack owns it.
     joins_sublayers = True  # may attention and feed-forward be one sublayer?
+    watch = None  # what an analysis does with the weights that are shown
 
     def __init__(
         self,
@@ -209,6 +210,26 @@ class Residual(keras.layers.Layer):
     def finish(self, state):
         """What the stack returns, (batch, time, embed_dim)."""
         return state
+
+    def exit(self, state, update, i):
+        """What `finish` would return were sublayer i, which gave `update`, the last.
+
+        A scheme whose `write` prepares for the next sublayer says so itself.
+        """
+        return self.finish(self.write(state, update, i))
+
+    def show(self, i, name, weights, *over):
+        """Shows weights that the scheme mixes by to an analysis, if one watches.
+
+        Args:
+            i: the sublayer that is read or written with them; n for `finish`.
+            name: what the scheme's equation calls them.
+            weights: a tensor, (*over) or (batch, time, *over), or a function that makes
+                it.
+            *over: what its own axes run over: "channel", "stream", "source", ...
+        """
+        if self.watch is not None:
+            self.watch(i, name, weights() if callable(weights) else weights, over)
 
     def drop(self, update):
         """What the sublayer's output undergoes before `write`: dropout.

@@ -65,6 +65,8 @@ class AttentionResidual(Residual):
         return update  # `write` drops, after the projection
 
     def write(self, state, update, i):
+        project, fuse = self.projections[i].kernel, self.fusions[i].kernel
+        self.show(i, "F", lambda: halves(project, fuse), "half")
         update = self.dropout(self.projections[i](update))
         fused = self.fusions[i](ops.concatenate([state, update], axis=-1))
         return self.norms[i](fused)
@@ -117,6 +119,7 @@ class Highway(Residual):
 
     def write(self, state, update, i):
         gate = ops.sigmoid(self.gates[i](state))
+        self.show(i, "g", gate, "channel")
         return gate * state + (1 - gate) * ops.relu(update)
 
     @property
@@ -183,6 +186,8 @@ class GruGate(Residual):
         y = ops.relu(update)
         r = ops.sigmoid(self.w_r[i](y) + self.u_r[i](state))
         z = ops.sigmoid(self.w_z[i](y) + self.u_z[i](state))
+        self.show(i, "r", r, "channel")
+        self.show(i, "z", z, "channel")
         h = ops.tanh(self.w_g[i](y) + self.u_g[i](r * state))
         return state + z * (h - state)
 
@@ -222,7 +227,9 @@ class InputGate(Residual):
         return self.norms[i](state)
 
     def write(self, state, update, i):
-        return ops.sigmoid(self.gates[i](state)) * state + ops.relu(update)
+        gate = ops.sigmoid(self.gates[i](state))
+        self.show(i, "g", gate, "channel")
+        return gate * state + ops.relu(update)
 
     @property
     def decayed(self):
@@ -271,7 +278,9 @@ class OutputGate(Residual):
         return self.norms[i](state)
 
     def write(self, state, update, i):
-        return state + ops.sigmoid(self.gates[i](state)) * ops.relu(update)
+        gate = ops.sigmoid(self.gates[i](state))
+        self.show(i, "sigmoid", gate, "channel")
+        return state + gate * ops.relu(update)
 
     @property
     def decayed(self):
@@ -323,7 +332,9 @@ class SigmoidTanhGate(Residual):
 
     def write(self, state, update, i):
         y = ops.relu(update)
-        return state + ops.sigmoid(self.gates[i](y)) * ops.tanh(self.values[i](y))
+        gate = ops.sigmoid(self.gates[i](y))
+        self.show(i, "sigmoid", gate, "channel")
+        return state + gate * ops.tanh(self.values[i](y))
 
     @property
     def decayed(self):
@@ -350,6 +361,16 @@ def add_denses(scheme, name, width, shape, bias=None, initializer="glorot_unifor
 def kernels(*groups):
     """The kernels of all layers in `groups`."""
     return [dense.kernel for denses in groups for dense in denses]
+
+
+def halves(project, fuse):
+    """How much of the stream, and of the update, comes through P and F: two numbers.
+
+    The root of the mean square of a matrix' singular values: 1 for the identity.
+    """
+    stream, update = ops.split(fuse, 2, axis=0)
+    both = ops.stack([stream, ops.matmul(project, update)])
+    return ops.sqrt(ops.sum(ops.square(both), axis=(1, 2)) / stream.shape[0])
 
 
 def identity_pair(shape, dtype=None):

@@ -74,8 +74,11 @@ class Delta(Residual):
         precise = ops.cast(x, k.dtype)
         share = ops.matmul(ops.cast(u, k.dtype), self.shares[i]) + self.share_bias[i]
         value = ops.matmul(precise, self.values[i]) + self.value_bias[i]
-        change = 4 * ops.sigmoid(value) - ops.sum(k * precise, axis=-1, keepdims=True)
-        x = x + ops.cast(2 * ops.sigmoid(share) * change * k, x.dtype)
+        share, value = 2 * ops.sigmoid(share), 4 * ops.sigmoid(value)
+        self.show(i, "b", share[..., 0])
+        self.show(i, "v", value[..., 0])
+        change = value - ops.sum(k * precise, axis=-1, keepdims=True)
+        x = x + ops.cast(share * change * k, x.dtype)
         return x, self.norms[i + 1](x) if i + 1 < self.num_sublayers else None
 
     def finish(self, state):
@@ -126,7 +129,9 @@ class NormalizedLerp(Residual):
 
     def write(self, state, update, i):
         x, y = ops.cast(state, exact(state)), unit(update, self.epsilon)
-        x = x + ops.abs(self.scale * self.alphas[i]) * (y - x)
+        rate = ops.abs(self.scale * self.alphas[i])
+        self.show(i, "a", rate, "channel")
+        x = x + rate * (y - x)
         return ops.cast(unit(x, self.epsilon), state.dtype)
 
 

@@ -1,13 +1,11 @@
 """Schemes whose state is what was written before, and each reader mixes its own."""
 
-import typing
-
 from keras import ops
 
 from .base import Residual, register
-from .numbers import count, exact
-
-GROUP = 8  # readers whose means over what is older are taken at once, if they can be
+from .mixing import of_normed
+from .numbers import count
+from .sources import Sources
 
 
 @register("attn_res")
@@ -59,6 +57,7 @@ class DepthAttention(Residual):
         return Sources.of(x, self.queries, self.gains, self.epsilon, size), None
 
     def read(self, state, i):
+        self.show(i, "a", lambda: self.every(state).weights(i), "source")
         return self.norms[i](self.mean(state, i))
 
     def mean(self, state, reader):
@@ -79,7 +78,19 @@ class DepthAttention(Residual):
         return sources.add(update, i + 1), None
 
     def finish(self, state):
-        return self.mean(state, self.num_sublayers)
+        last = self.num_sublayers
+        self.show(last, "a", lambda: self.every(state).weights(last), "source")
+        return self.mean(state, last)
+
+    def exit(self, state, update, i):
+        # Means over older sources are at hand for the next readers, not for the last.
+        sources = self.every(self.write(state, update, i))
+        return sources.weighted(self.num_sublayers)
+
+    def every(self, state):
+        """All sources, the sum begun as one of them."""
+        sources, partial = state
+        return sources if partial is None else sources.add(partial, 0)
 
 
 @register("delta_attn_res")
@@ -117,6 +128,7 @@ class DeltaDepthAttention(Residual):
 
     def read(self, state, i):
         x, sources = state
+        self.show(i, "a", lambda: sources.weights(i), "source")
         _, mean = sources.mean(i)
         return self.norms[i](x + mean)
 
@@ -126,87 +138,6 @@ class DeltaDepthAttention(Residual):
 
     def finish(self, state):
         return state[0]
-
-
-class Sources(typing.NamedTuple):
-    """Tensors written one after the other, for readers that attend along depth.
-
-    A softmax over depth can be taken in parts: some sources amount to one, their mean,
-    whose logit is the logarithm of the sum of their logits' exponentials. So the means
-    over all that is older are taken for a group of readers at a time, by one matrix
-    product which goes through the old sources once and not once a reader.
-
-    Attributes:
-        queries: (embed_dim, readers), w g of each; 0 for the first, which has none.
-        epsilon: added to the mean square of a source.
-        group: how many readers are served at a time.
-        recent: the sources since this group began: of each the logits, in a list of
-            (batch, time, readers of a group), and the value, (batch, time, embed_dim).
-        older: all sources before, likewise.
-        means: what the older ones amount to, by reader: the logit and the mean.
-    """
-
-    queries: typing.Any
-    epsilon: float
-    group: int
-    recent: tuple = ()
-    older: tuple = ()
-    means: dict = {}
-
-    @classmethod
-    def of(cls, x, queries, gains, epsilon, size=1):
-        """The sources of reader 0: x alone. One more comes every `size` readers."""
-        none = ops.zeros(x.shape[-1:], exact(x))
-        products = [query * gain for query, gain in zip(queries, gains, strict=True)]
-        group = size * max(1, GROUP // size)  # begins where a source has come
-        sources = cls(ops.stack([none, *products], axis=1), epsilon, group)
-        return sources.add(x, 0)
-
-    @property
-    def begins(self):
-        """The first reader of each group but the first; none begins with the last."""
-        return list(range(self.group, self.queries.shape[1] - 1, self.group))
-
-    def place(self, reader):
-        """The reader's group, and its place there."""
-        k = min(reader // self.group, len(self.begins))
-        return k, reader - k * self.group
-
-    def add(self, value, reader):
-        """With one source more, the next to read being `reader`."""
-        logits = of_normed(value, self.queries, self.epsilon)
-        parts = ops.split(logits, self.begins, axis=-1) if self.begins else [logits]
-        more = self._replace(recent=(*self.recent, (parts, value)))
-        return more.close(reader) if reader in self.begins else more
-
-    def close(self, reader):
-        """With all sources as older ones, and their means for a group of readers."""
-        older, (k, _) = (*self.older, *self.recent), self.place(reader)
-        logits = ops.stack([parts[k] for parts, _ in older], axis=3)
-        values = ops.stack([value for _, value in older], axis=2)
-        total = ops.logsumexp(logits, axis=-1, keepdims=True)
-        means = ops.matmul(ops.cast(ops.exp(logits - total), values.dtype), values)
-        pairs = zip(ops.unstack(total, axis=2), ops.unstack(means, axis=2), strict=True)
-        means = dict(enumerate(pairs, start=reader))
-        return self._replace(recent=(), older=older, means=means)
-
-    def mean(self, reader):
-        """What `reader` makes of all sources, and before it the logit of that."""
-        k, at = self.place(reader)
-        pairs = [self.means[reader]] if reader in self.means else []
-        pairs += [(parts[k][..., at : at + 1], value) for parts, value in self.recent]
-        if len(pairs) == 1:
-            return pairs[0]
-        logits, values = zip(*pairs, strict=True)
-        logits = ops.concatenate(logits, axis=-1)
-        weights = ops.cast(ops.softmax(logits), values[0].dtype)
-        weights = ops.split(weights, len(values), axis=-1)
-        mean = sum(a * v for a, v in zip(weights, values, strict=True))
-        return ops.logsumexp(logits, axis=-1, keepdims=True), mean
-
-    def logits(self, value, reader):
-        """The logit of a value that is no source yet, for one reader."""
-        return of_normed(value, self.queries[:, reader : reader + 1], self.epsilon)
 
 
 @register("dense_former")
@@ -267,7 +198,9 @@ class DenseFormer(Residual):
         history = (*history, x)
         if block % self.period == 0:
             alpha = self.alphas[block // self.period - 1]
-            mixed = history[block % self.dilation :: self.dilation]
+            used = slice(block % self.dilation, None, self.dilation)
+            self.show(i, "a", lambda: among(alpha, block + 1, used), "source")
+            mixed = history[used]
             x = ops.tensordot(ops.cast(alpha, x.dtype), ops.stack(mixed), axes=1)
         return x, history
 
@@ -347,6 +280,7 @@ class MultiwayDense(Residual):
         dynamic = ops.matmul(hidden, self.mix[block])
         static = self.static[block]
         weights = static + ops.reshape(dynamic, (*ops.shape(x)[:2], *static.shape))
+        self.show(i, "a", weights, "q, k, v, x", "source")
         sums = ops.matmul(ops.cast(weights, x.dtype), ops.stack(history, axis=2))
         return ops.unstack(sums, axis=2), history
 
@@ -367,12 +301,9 @@ def add_readers(scheme, readers, input_shape):
     return vectors("query", "zeros"), vectors("gain", "ones")
 
 
-def of_normed(x, matrix, epsilon):
-    """RMS(x) times a matrix, in float32 at least; RMS(x) itself is not kept."""
-    x = ops.cast(x, exact(x))
-    # The gradients of `mean` and `square` would take twice as many passes over x.
-    square = ops.sum(x * x, axis=-1, keepdims=True) / x.shape[-1]
-    return ops.matmul(x, matrix) * ops.rsqrt(square + epsilon)
+def among(weights, count, used):
+    """Weights of the sources in a slice, as weights of all `count` of them."""
+    return ops.matmul(weights, ops.eye(count, dtype=weights.dtype)[used])
 
 
 def newest(shape, dtype=None):

@@ -22,6 +22,29 @@ def combine(rows, *streams):
     return ops.tensordot(ops.cast(rows, streams.dtype), streams, axes=1)
 
 
+def combine_and_read(rows, read, bank, update):
+    """The streams written, and what is read of them, by one product for both."""
+    both = ops.concatenate([rows, ops.matmul(ops.transpose(read), rows)], axis=0)
+    return ops.split(combine(both, bank, update), [rows.shape[0]], axis=0)
+
+
+def joined(mixed, share, update):
+    """The sum of all streams once the update has come in, (batch, time, width)."""
+    return ops.sum(mixed, axis=-1) + update * ops.sum(share, axis=-1, keepdims=True)
+
+
+def apart(x, n):
+    """(batch, time, width) as (n, batch, time, width / n)."""
+    batch, time, width = ops.shape(x)
+    return ops.transpose(ops.reshape(x, (batch, time, n, width // n)), (2, 0, 1, 3))
+
+
+def together(bank):
+    """(n, batch, time, width / n) as (batch, time, width)."""
+    n, batch, time, width = ops.shape(bank)
+    return ops.reshape(ops.transpose(bank, (1, 2, 0, 3)), (batch, time, n * width))
+
+
 def normed_products(bank, kernel, epsilon):
     """LN(h_j) kernel of each stream, with no gain or offset.
 
@@ -48,6 +71,14 @@ def normed_products(bank, kernel, epsilon):
     square = ops.reshape(mean_squares(bank), (batch, time, n, 1))
     variance = ops.maximum(square - ops.square(mean), 0)
     return products * ops.rsqrt(variance + epsilon)
+
+
+def of_normed(x, matrix, epsilon):
+    """RMS(x) times a matrix, in float32 at least; RMS(x) itself is not kept."""
+    x = ops.cast(x, exact(x))
+    # The gradients of `mean` and `square` would take twice as many passes over x.
+    square = ops.sum(x * x, axis=-1, keepdims=True) / x.shape[-1]
+    return ops.matmul(x, matrix) * ops.rsqrt(square + epsilon)
 
 
 def mean_squares(bank):
@@ -103,6 +134,51 @@ def sinkhorn(logits, n, iterations):
         rows = ops.reciprocal(ops.sum(kernel * columns, axis=1, keepdims=True))
     mix = ops.transpose(kernel * rows * columns, (2, 0, 1))
     return ops.reshape(mix, (batch, time, n, n))
+
+
+def connections(bank, static, kernel, scale, epsilon):
+    """[a | A | b] of each token, (batch, time, n, columns).
+
+    Args:
+        bank: the streams h_j, (batch, time, width, n).
+        static: what all tokens start from, (n, columns).
+        kernel: what a token's LN(h_j) adds to it, (width, columns).
+        scale: two numbers, how much to a and A, and to b.
+        epsilon: of LN.
+    """
+    logits = normed_products(bank, kernel, epsilon)
+    scale = ops.concatenate([ops.repeat(scale[:1], logits.shape[-1] - 1), scale[1:]])
+    # In this order: a (1, 1, 1, c) on the right is a bias to Keras, its axes lost.
+    return ops.cast(scale * ops.tanh(logits) + static, bank.dtype)
+
+
+def manifold(v, kernel, bias, scale, n, iterations, epsilon):
+    """What mHC mixes with, as far as a sublayer has a scale for it.
+
+    Args:
+        v: all streams of a token as one vector, (batch, time, n width).
+        kernel: as bias, with n columns for q, n for p and n^2 for R.
+        bias: see there.
+        scale: a number for each of the three.
+        n: the number of streams.
+        iterations: of `sinkhorn`.
+        epsilon: added to the mean square of v.
+
+    Returns:
+        A list of q and p, (batch, time, n), and R transposed, (batch, time, n, n).
+    """
+    v, kinds = ops.cast(v, exact(v)), scale.shape[0]
+    square = ops.squeeze(mean_squares(ops.expand_dims(v, -1)), -1)
+    logits = ops.matmul(v, kernel) * ops.rsqrt(square + epsilon)
+    scale = ops.concatenate([ops.repeat(scale[:2], n), ops.repeat(scale[2:], n * n)])
+    logits = scale * logits + bias
+    if kinds == 1:
+        return [2 * ops.sigmoid(logits)]
+    share, read, *mix = ops.split(logits, [n, 2 * n][: kinds - 1], axis=-1)
+    found = [2 * ops.sigmoid(share), ops.sigmoid(read)]
+    if mix:
+        found.append(ops.swapaxes(sinkhorn(*mix, n, iterations), 2, 3))
+    return found
 
 
 def largest(x, axis):

@@ -48,6 +48,7 @@ class ReZero(Residual):
 
     def write(self, state, update, i):
         place = i // self.per_block if self.shared else i
+        self.show(i, "a", self.alpha[place])
         return state + times(self.alpha[place], update)
 
 
@@ -84,6 +85,7 @@ class SkipInit(Residual):
         self.alpha = self.add_exact("alpha", (self.num_sublayers,), start)
 
     def write(self, state, update, i):
+        self.show(i, "a", self.alpha[i])
         return state + times(self.alpha[i], update)
 
 
@@ -123,6 +125,7 @@ class LayerScale(Residual):
         return self.norms[i](state)
 
     def write(self, state, update, i):
+        self.show(i, "g", self.gammas[i], "channel")
         return state + times(self.gammas[i], update)
 
 
@@ -192,6 +195,7 @@ class Admin(Residual):
     def write(self, state, update, i):
         if self.record is not None:
             self.record(update)
+        self.show(i, "w", self.omegas[i], "channel")
         return self.norms[i](times(self.omegas[i], state) + update)
 
     def calibrate(self, run):

@@ -253,6 +253,7 @@ class NormFormer(Residual):
         if not is_feed_forward:
             update = self.update_norms[block](update)
         elif self.shortcuts is not None:
+            self.show(i, "w", self.shortcuts[block], "channel")
             state = self.shortcuts[block] * state
         return state + self.dropout(update)
 

@@ -11,14 +11,17 @@ from keras.initializers import Constant, RandomNormal
 
 from .base import Residual, register
 from .mixing import (
+    apart,
     apart_at_first,
     combine,
+    combine_and_read,
     connected,
-    mean_squares,
-    normed_products,
+    connections,
+    joined,
+    manifold,
     outer,
     repeated,
-    sinkhorn,
+    together,
 )
 from .numbers import above_one, checked, count, exact
 
@@ -94,21 +97,28 @@ class HyperConnections(Residual):
     def write_alike(self, _, bank, update, i):
         """All tokens alike: one product gives the streams, and what is read of them."""
         update = ops.expand_dims(update, 0)
-        _, mix, share = self.parts(self.static[i])
+        _, mix, share = self.parts(self.static[i], i)
         mix = ops.transpose(mix)
         if i == 0:
             mix = ops.sum(mix, axis=1, keepdims=True)
         rows = ops.concatenate([mix, share], axis=1)
         if i + 1 == self.num_sublayers:
             return combine(ops.sum(rows, axis=0, keepdims=True), bank, update)[0]
-        read, _, _ = self.parts(self.static[i + 1])
-        rows = ops.concatenate([rows, ops.matmul(ops.transpose(read), rows)], axis=0)
-        bank, x = ops.split(combine(rows, bank, update), [self.streams], axis=0)
+        read, _, _ = self.parts(self.static[i + 1], i + 1)
+        bank, x = combine_and_read(rows, read, bank, update)
         return x[0], bank
+
+    def exit(self, state, update, i):
+        if self.dynamic:
+            return joined(*state[1:], update)
+        state = self.write(state, update, i)
+        return state if i + 1 == self.num_sublayers else ops.sum(state[1], axis=0)
 
     def connect(self, bank, i):
         """What sublayer i reads, the streams mixed, and the share that each gets."""
-        read, mix, share = self.parts(self.by_token(bank, i))
+        weights = self.static[i], self.kernels[i], self.scales[i]
+        columns = connections(bank, *weights, self.epsilon)
+        read, mix, share = self.parts(columns, i)
         x = ops.squeeze(ops.matmul(bank, read) if i else bank, -1)
         if i == 0:
             mix = ops.sum(mix, axis=2, keepdims=True)
@@ -117,18 +127,15 @@ class HyperConnections(Residual):
             share = ops.sum(share, axis=2, keepdims=True)
         return x, ops.matmul(bank, mix), ops.squeeze(share, -1)
 
-    def parts(self, columns):
-        """a, A and b; a is empty for the first sublayer."""
+    def parts(self, columns, i):
+        """a, A and b of sublayer i; a is empty for the first."""
         ends = [columns.shape[-1] - self.streams - 1, columns.shape[-1] - 1]
-        return ops.split(columns, ends, axis=-1)
-
-    def by_token(self, bank, i):
-        """[a | A | b] of sublayer i, (batch, time, n, n + 2)."""
-        logits = normed_products(bank, self.kernels[i], self.epsilon)
-        scale = ops.repeat(self.scales[i][:1], logits.shape[-1] - 1)
-        scale = ops.concatenate([scale, self.scales[i][1:]])
-        # In this order: a (1, 1, 1, c) on the right is a bias to Keras, its axes lost.
-        return ops.cast(scale * ops.tanh(logits) + self.static[i], bank.dtype)
+        read, mix, share = ops.split(columns, ends, axis=-1)
+        if i:
+            self.show(i, "a", read[..., 0], "stream")
+        self.show(i, "A", mix, "from stream", "to stream")
+        self.show(i, "b", share[..., 0], "stream")
+        return read, mix, share
 
     @property
     def decayed(self):
@@ -181,34 +188,28 @@ class FracConnections(Residual):
         self.shares = [self.add_exact(f"share_{i}", (n,), "ones") for i in sublayers]
 
     def start(self, x):
-        bank = self.apart(x)
-        return self.together(combine(ops.transpose(self.reads[0]), bank)), bank
+        bank = apart(x, self.shares[0].shape[0])
+        return together(combine(ops.transpose(self.reads[0]), bank)), bank
 
     def read(self, state, i):
+        self.show(i, "Y", self.reads[i], "from part", "to part")
+        self.show(i, "A", self.mixes[i], "from part", "to part")
+        self.show(i, "b", self.shares[i], "part")
         return self.norms[i](state[0])
 
     def write(self, state, update, i):
         _, bank = state
-        update = self.apart(update)
+        update = apart(update, bank.shape[0])
         mix, share = ops.transpose(self.mixes[i]), ops.diag(self.shares[i])
         rows = ops.concatenate([mix, share], axis=1)
         if i + 1 == self.num_sublayers:
-            return self.together(combine(rows, bank, update))
-        read = ops.transpose(self.reads[i + 1])
-        rows = ops.concatenate([rows, ops.matmul(read, rows)], axis=0)
-        bank, x = ops.split(combine(rows, bank, update), 2, axis=0)
-        return self.together(x), bank
+            return together(combine(rows, bank, update))
+        bank, x = combine_and_read(rows, self.reads[i + 1], bank, update)
+        return together(x), bank
 
-    def apart(self, x):
-        """(batch, time, width) as (m, batch, time, width / m)."""
-        batch, time, width = ops.shape(x)
-        n = self.shares[0].shape[0]
-        return ops.transpose(ops.reshape(x, (batch, time, n, width // n)), (2, 0, 1, 3))
-
-    def together(self, bank):
-        """(m, batch, time, width / m) as (batch, time, width)."""
-        n, batch, time, width = ops.shape(bank)
-        return ops.reshape(ops.transpose(bank, (1, 2, 0, 3)), (batch, time, n * width))
+    def exit(self, state, update, i):
+        state = self.write(state, update, i)
+        return state if i + 1 == self.num_sublayers else together(state[1])
 
 
 @register("mhc")
@@ -287,9 +288,9 @@ class ManifoldHyperConnections(Residual):
         return self.norms[i](state[0])
 
     def write(self, state, update, i):
-        _, mixed, share = state
         if i + 1 == self.num_sublayers:  # only the sum of the streams is wanted
-            return ops.sum(mixed, axis=-1) + update * ops.sum(share, -1, keepdims=True)
+            return self.exit(state, update, i)
+        _, mixed, share = state
         bank = mixed + outer(update, share)
         batch, time, width, n = ops.shape(bank)
         v = ops.reshape(bank, (batch, time, width * n))
@@ -297,23 +298,17 @@ class ManifoldHyperConnections(Residual):
         x = ops.squeeze(ops.matmul(bank, ops.expand_dims(read, -1)), -1)
         return x, ops.matmul(bank, *mix) if mix else bank, share
 
+    def exit(self, state, update, i):
+        return joined(*state[1:], update)
+
     def by_token(self, v, i):
         """q, p (batch, time, n) and R transposed, as far as sublayer i has them."""
-        n, kinds = self.streams, self.scales[i].shape[0]
-        v, dtype = ops.cast(v, exact(v)), v.dtype
-        square = ops.squeeze(mean_squares(ops.expand_dims(v, -1)), -1)
-        logits = ops.matmul(v, self.kernels[i]) * ops.rsqrt(square + self.epsilon)
-        of_vectors, of_matrix = self.scales[i][:2], self.scales[i][2:]
-        scale = [ops.repeat(of_vectors, n), ops.repeat(of_matrix, n * n)]
-        logits = ops.concatenate(scale) * logits + self.biases[i]
-        if kinds == 1:
-            return [ops.cast(2 * ops.sigmoid(logits), dtype)]
-        share, read, *mix = ops.split(logits, [n, 2 * n][: kinds - 1], axis=-1)
-        found = [2 * ops.sigmoid(share), ops.sigmoid(read)]
-        if mix:
-            mix = sinkhorn(*mix, n, self.iterations)
-            found.append(ops.swapaxes(mix, 2, 3))
-        return [ops.cast(one, dtype) for one in found]
+        weights = self.kernels[i], self.biases[i], self.scales[i]
+        found = manifold(v, *weights, self.streams, self.iterations, self.epsilon)
+        axes = ["stream"], ["stream"], ["from stream", "to stream"]
+        for name, one, over in zip("qpR", found, axes, strict=False):
+            self.show(i, name, one, *over)
+        return [ops.cast(one, v.dtype) for one in found]
 
     @property
     def decayed(self):
@@ -359,13 +354,11 @@ class GatedResidual(Residual):
     def build(self, input_shape):
         n, width = self.streams, input_shape[-1]
         rank = self.rank or max(1, width // 8)
-        dense, wide, gates = "glorot_uniform", n * width, range(self.num_sublayers + 1)
+        draw, nd, gates = "glorot_uniform", n * width, range(self.num_sublayers + 1)
         self.gains = [self.add_exact(f"gain_{i}", (n, width), "ones") for i in gates]
-        self.downs = [self.add_exact(f"down_{i}", (wide, rank), dense) for i in gates]
-        self.ups = [self.add_exact(f"up_{i}", (rank, wide), dense) for i in gates]
-        self.shares = [
-            self.add_exact(f"share_{i}", (wide, n), dense) for i in gates[:-1]
-        ]
+        self.downs = [self.add_exact(f"down_{i}", (nd, rank), draw) for i in gates]
+        self.ups = [self.add_exact(f"up_{i}", (rank, nd), draw) for i in gates]
+        self.shares = [self.add_exact(f"share_{i}", (nd, n), draw) for i in gates[:-1]]
 
     def start(self, x):
         return self.connect(ops.repeat(ops.expand_dims(x, 2), self.streams, axis=2), 0)
@@ -376,6 +369,9 @@ class GatedResidual(Residual):
     def write(self, state, update, i):
         _, bank, share = state  # bank (batch, time, n, width)
         return self.connect(bank + share * ops.expand_dims(update, 2), i + 1)
+
+    def exit(self, state, update, i):
+        return self.write(state, update, self.num_sublayers - 1)[0]
 
     def finish(self, state):
         return state[0]
@@ -388,11 +384,14 @@ class GatedResidual(Residual):
         h = h * ops.rsqrt(square + self.epsilon) * self.gains[i]
         v = ops.reshape(h, (batch, time, n * width))
         gate = ops.matmul(ops.silu(ops.matmul(v, self.downs[i]) / n), self.ups[i])
-        x = ops.reshape(ops.sigmoid(gate) * v, (batch, time, n, width))
+        gate = ops.reshape(ops.sigmoid(gate), (batch, time, n, width))
+        self.show(i, "G", lambda: ops.mean(gate, axis=-1), "stream")
+        x = gate * h
         x = ops.cast(ops.mean(x, axis=2), bank.dtype)
         if i == self.num_sublayers:
             return x, bank, None
         share = 2 * ops.sigmoid(ops.matmul(v, self.shares[i]) / n)
+        self.show(i, "s", share, "stream")
         return x, bank, ops.cast(ops.expand_dims(share, -1), bank.dtype)
 
     @property

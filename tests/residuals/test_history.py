@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from keras import ops
 
 from residual_keras import TransformerBlock, residuals
-from residual_keras.residuals import history
+from residual_keras.residuals import sources
 
 WIDTH = 7
 EPSILON = 1e-12
@@ -146,7 +146,7 @@ def test_how_readers_are_grouped_changes_nothing(spec, group, rng, monkeypatch):
     x, *updates = rng.normal(size=(n + 1, 2, 3, WIDTH))
     scheme = shaken(built(spec, n), rng)
     expected, y = carry(scheme, x, updates)
-    monkeypatch.setattr(history, "GROUP", group)
+    monkeypatch.setattr(sources, "GROUP", group)
     inputs, z = carry(scheme, x, updates)
     for one, two in zip([*inputs, z], [*expected, y], strict=True):
         np.testing.assert_allclose(numpy(one), numpy(two), rtol=0, atol=1e-9)
