@@ -11,6 +11,7 @@ from . import (  # noqa: F401
     residuals,
     text,
     text_classifier,
+    wordpiece,
 )
 
 
