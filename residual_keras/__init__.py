@@ -42,6 +42,7 @@ _HOMES = {
     "load_model": "saved",
     "TextVectorizer": "text",
     "TextClassifier": "text_classifier",
+    "WordPieceVectorizer": "wordpiece",
 }
 
 __all__ = ["__version__", *_HOMES]

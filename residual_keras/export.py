@@ -81,7 +81,7 @@ class ServingModule(tf.Module):
     def __init__(self, model):
         super().__init__()
         self.weights = [variable.value for variable in model.variables]
-        self.table = model.vectorizer.table
+        self.tables = model.vectorizer.tables
         self._model = _Untracked(model)
 
     def signatures(self):

@@ -4,7 +4,15 @@ import pathlib
 
 import keras
 
-from . import classifier, optimization, pooling, residuals, text_classifier  # noqa: F401
+from . import (  # noqa: F401
+    classifier,
+    optimization,
+    pooling,
+    residuals,
+    text,
+    text_classifier,
+    wordpiece,
+)
 
 
 def load_model(path):

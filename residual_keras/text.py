@@ -4,15 +4,12 @@ Everything here is a core TensorFlow op, so that a model exported with its
 `TextVectorizer` takes plain strings and runs wherever TensorFlow does.
 """
 
-import collections
-import operator
-
 import keras
-import numpy as np
 import tensorflow as tf
 
+from .vectorizer import Vectorizer, as_texts
+
 PADDING, UNKNOWN = "", "[UNK]"
-TRUNCATIONS = ("head", "tail", "head_tail")
 
 # RE2 spends its time on matches, hardly any on bytes that match nothing: the rules
 # below leave plain words and single spaces alone, and use `\0`, never `\1`, since
@@ -78,71 +75,8 @@ def tokenize(texts):
     return tf.strings.split(texts)
 
 
-def as_texts(texts):
-    """Turns what users hold their texts in into one string tensor.
-
-    Args:
-        texts: list, tuple, NumPy array (of `str` or `object`), pandas Series or
-            string tensor, shaped (n,) or (n, 1).
-
-    Returns:
-        String tensor, (n,).
-
-    Raises:
-        ValueError: if `texts` is a single string, holds anything but strings (a
-            missing value, a number; the message names the row), or has another
-            shape.
-
-    Example:
-    >>> as_texts(["A fine film.", "A dull one."]).shape
-    TensorShape([2])
-    """
-    if isinstance(texts, (str, bytes)):
-        raise ValueError(
-            "`texts` must be a list of strings, not one string. "
-            f"Received: texts={texts!r:.80}. Pass a list: [text]."
-        )
-    if tf.is_tensor(texts):
-        if isinstance(texts, tf.Tensor) and texts.dtype == tf.string:
-            _check_shape(texts.shape)
-            return tf.reshape(texts, [-1])
-        raise ValueError(
-            "`texts` must be a dense tensor of strings. Received: "
-            f"a {type(texts).__name__} of dtype {texts.dtype.name}. "
-            "Pass raw texts; ids go to the model behind the vectorizer."
-        )
-    array = np.asarray(texts, dtype=object)
-    _check_shape(array.shape)
-    return tf.constant(
-        [_encoded(text, row) for row, text in enumerate(array.ravel())],
-        dtype=tf.string,
-    )
-
-
-def _check_shape(shape):
-    shape = tf.TensorShape(shape)
-    if not any(shape.is_compatible_with(allowed) for allowed in ([None], [None, 1])):
-        raise ValueError(
-            "`texts` must have shape (n,) or (n, 1), one string a text. "
-            f"Received: shape={shape}. "
-            "Pass a list of strings, or one column of your table."
-        )
-
-
-def _encoded(text, row):
-    if isinstance(text, str):
-        return text.encode("utf-8", errors="replace")  # lone surrogates
-    if isinstance(text, bytes):
-        return text
-    raise ValueError(
-        "`texts` must hold strings only. "
-        f"Received: {text!r:.80} ({type(text).__name__}) at row {row}. "
-        "Drop the row, or turn it into a string, '' for an empty text."
-    )
-
-
 @keras.saving.register_keras_serializable("residual_keras")
-class TextVectorizer(keras.layers.Layer):
+class TextVectorizer(Vectorizer):
     """Maps raw texts to padded token ids, within the model.
 
     Id 0 pads at the end, up to the longest text of the batch (at least one column);
@@ -174,202 +108,29 @@ class TextVectorizer(keras.layers.Layer):
     [[1, 6, 5, 6], [3, 0, 0, 0]]
     """
 
-    def __init__(
-        self,
-        vocab_size=20_000,
-        max_len=512,
-        truncation="head",
-        vocabulary=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self._vocab_limit = _integer("vocab_size", vocab_size, at_least=3)
-        self.max_len = _integer("max_len", max_len, at_least=1)
-        if truncation not in TRUNCATIONS:
-            raise ValueError(
-                f"`truncation` must be one of {TRUNCATIONS}. "
-                f"Received: truncation={truncation!r}."
-            )
-        self.truncation = truncation
-        self.vocabulary = None
-        self.table = None
-        self.supports_jit = False
-        self.built = True  # no weights
-        if vocabulary is not None:
-            self._set_vocabulary(vocabulary)
+    reserved = PADDING, UNKNOWN
+    unknown_id = 1
 
-    @property
-    def vocab_size(self):
-        """The number of ids; before `adapt`, the most there may be."""
-        return len(self.vocabulary) if self.vocabulary else self._vocab_limit
+    def split(self, texts):
+        return tokenize(texts)
 
-    @property
-    def compute_dtype(self):
-        """The type of the inputs, which `Sequential` asks its first layer for."""
-        return "string"
-
-    variable_dtype = compute_dtype  # a difference would mean mixed precision
-
-    def get_vocabulary(self):
-        """Returns the list of tokens by id; ids 0 and 1 are "" and "[UNK]"."""
-        self._check_adapted()
-        return list(self.vocabulary)
-
-    def adapt(self, texts):
-        """Learns the vocabulary: the most frequent tokens of `texts`.
-
-        Args:
-            texts: what `as_texts` takes, or a finite `tf.data.Dataset` of strings,
-                batched or not.
-
-        Raises:
-            ValueError: if `texts` is not that, or holds no token at all.
-        """
-        counts = collections.Counter()
-        for tokens, numbers in _batches(texts).map(
-            lambda batch: tf.unique_with_counts(tokenize(batch).values)[::2],
-            num_parallel_calls=tf.data.AUTOTUNE,
-        ):
-            counts.update(
-                dict(zip(tokens.numpy(), numbers.numpy().tolist(), strict=True))
-            )
-        if not counts:
-            raise ValueError(
-                "`texts` must hold at least one token to learn from. "
-                "Received: only empty texts, or none. Pass the training texts."
-            )
+    def learn(self, counts):
         by_frequency = sorted(counts, key=lambda token: (-counts[token], token))
-        learnt = by_frequency[: self._vocab_limit - 2]
-        self._set_vocabulary([PADDING, UNKNOWN, *(t.decode("utf-8") for t in learnt)])
+        return [*self.reserved, *by_frequency[: self._vocab_limit - 2]]
 
-    def __call__(self, texts, **kwargs):
-        """Ids of `texts`: whatever `as_texts` takes, or a `keras.Input`."""
-        if isinstance(texts, keras.KerasTensor):
-            return super().__call__(texts, **kwargs)
-        # Past Keras' own `__call__`, which refuses lists, and which knows no string
-        # tensor on other backends than TensorFlow.
-        return self.call(as_texts(texts))
-
-    def call(self, texts):
-        """Maps a string tensor (batch,) to int32 ids (batch, time)."""
-        self._check_adapted()
-        # Strings live on the CPU; so should the small integers around them.
-        with tf.device("CPU:0"):
-            tokens = tokenize(texts)
-            ids = tokens.with_values(self.table.lookup(tokens.values))
-            ids = self._truncate(ids)
-            width = tf.maximum(ids.bounding_shape(axis=1), 1)
-            padded = ids.to_tensor(shape=tf.stack([-1, width]))
-        return tf.ensure_shape(padded, (None, None))
+    def token_ids(self, texts):
+        tokens = self.split(texts)
+        ids = tokens.with_values(self.table.lookup(tokens.values))
+        return self._truncate(ids, self.max_len)
 
     def tokens(self, texts):
-        """The tokens that the ids stand for, unknown ones as they are written.
-
-        Args:
-            texts: as `as_texts` takes them.
-
-        Returns:
-            A list with a list of strings for each text.
-        """
-        kept = self._truncate(tokenize(as_texts(texts))).to_list()
+        kept = self._truncate(self.split(as_texts(texts)), self.max_len).to_list()
         return [[token.decode("utf-8") for token in tokens] for tokens in kept]
 
-    def compute_output_spec(self, texts):
-        """Shape and type of the ids, for models built on a `keras.Input`."""
-        if texts.dtype != "string":
+    def check_reserved(self, vocabulary):
+        if vocabulary[:2] != self.reserved:
             raise ValueError(
-                "TextVectorizer takes raw texts. "
-                f"Received: an input of dtype {texts.dtype}. "
-                'Use keras.Input(shape=(), dtype="string").'
-            )
-        _check_shape(texts.shape)
-        return keras.KerasTensor((texts.shape[0], None), dtype="int32")
-
-    def get_config(self):
-        """The constructor's arguments, the vocabulary among them."""
-        return {
-            **super().get_config(),
-            "vocab_size": self._vocab_limit,
-            "max_len": self.max_len,
-            "truncation": self.truncation,
-            "vocabulary": list(self.vocabulary) if self.vocabulary else None,
-        }
-
-    def _truncate(self, ids):
-        tail = {"head": 0, "tail": self.max_len, "head_tail": self.max_len // 2}[
-            self.truncation
-        ]
-        head = self.max_len - tail
-        rows, lengths = ids.value_rowids(), ids.row_lengths()
-        from_start = tf.range(ids.row_splits[-1]) - tf.gather(ids.row_starts(), rows)
-        from_end = tf.gather(lengths, rows) - from_start
-        keep = (from_start < head) | (from_end <= tail)
-        return tf.ragged.boolean_mask(ids, ids.with_values(keep))
-
-    def _set_vocabulary(self, vocabulary):
-        vocabulary = tuple(vocabulary)
-        if vocabulary[:2] != (PADDING, UNKNOWN):
-            raise ValueError(
-                f"`vocabulary` must begin with {[PADDING, UNKNOWN]}. "
+                f"`vocabulary` must begin with {list(self.reserved)}. "
                 f"Received: vocabulary={list(vocabulary[:3])}... "
                 "Pass what get_vocabulary() returned."
             )
-        if not all(isinstance(token, str) for token in vocabulary):
-            raise ValueError("`vocabulary` must hold strings only.")
-        repeated = [t for t, n in collections.Counter(vocabulary).items() if n > 1]
-        if repeated:
-            raise ValueError(
-                f"`vocabulary` must not repeat a token. Received twice: {repeated[:5]}."
-            )
-        if len(vocabulary) > self._vocab_limit:
-            raise ValueError(
-                "`vocabulary` must not be longer than vocab_size. Received: "
-                f"{len(vocabulary)} tokens, vocab_size={self._vocab_limit}."
-            )
-        self.vocabulary = vocabulary
-        with tf.init_scope():  # a layer may be made while a graph is traced
-            self.table = tf.lookup.StaticHashTable(
-                tf.lookup.KeyValueTensorInitializer(
-                    tf.constant(vocabulary), tf.range(len(vocabulary))
-                ),
-                default_value=1,
-            )
-
-    def _check_adapted(self):
-        if self.vocabulary is None:
-            raise ValueError(
-                f"TextVectorizer {self.name!r} has no vocabulary yet. "
-                "Call .adapt(training_texts) first."
-            )
-
-
-def _integer(name, value, at_least):
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool) or number < at_least:
-        raise ValueError(
-            f"`{name}` must be an integer of at least {at_least}. "
-            f"Received: {name}={value!r}."
-        )
-    return number
-
-
-def _batches(texts):
-    """Texts as a data set of (batch,) string tensors."""
-    if not isinstance(texts, tf.data.Dataset):
-        return tf.data.Dataset.from_tensor_slices(as_texts(texts)).batch(1024)
-    spec = texts.element_spec
-    if not isinstance(spec, tf.TensorSpec) or spec.dtype != tf.string:
-        raise ValueError(
-            "A data set to adapt to must yield texts alone. "
-            f"Received: elements of {spec}. "
-            "Drop the labels: .map(lambda text, label: text)."
-        )
-    if texts.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise ValueError(
-            "A data set to adapt to must end. Received: an infinite one. "
-            "Call .adapt before .repeat(), or on .take(n)."
-        )
-    return texts.batch(1024) if spec.shape.rank == 0 else texts.map(as_texts)

@@ -5,7 +5,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from .text import as_texts
+from .vectorizer import as_texts
 
 
 @keras.saving.register_keras_serializable("residual_keras")
@@ -17,7 +17,7 @@ class TextClassifier(keras.Model):
     Args:
         classifier: a model from ids (batch, time) to logits (batch, classes), such as
             `build_classifier` gives; with one logit, label 1 has its probability.
-        vectorizer: an adapted `TextVectorizer`.
+        vectorizer: an adapted `TextVectorizer` or `WordPieceVectorizer`.
         label_names: the labels' names in the order of their numbers.
         **kwargs: of `keras.Model`.
 

@@ -14,9 +14,13 @@ from .data import batches
 from .export import export_saved_model
 from .optimization import SmoothedCrossentropy, schedule
 from .run_folder import RunFolder, merit, save
+from .spec import look_up
 from .text import TextVectorizer
 from .text_classifier import TextClassifier
 from .training_state import Interrupted, TrainingState
+from .wordpiece import WordPieceVectorizer
+
+TOKENIZERS = {"words": TextVectorizer, "wordpiece": WordPieceVectorizer}
 
 
 def train(
@@ -96,7 +100,8 @@ def train(
 
 def build(recipe, data):
     """The untrained `TextClassifier` of a recipe, its words learned from `data`."""
-    vectorizer = TextVectorizer(recipe.vocab_size, recipe.max_len, recipe.truncation)
+    make = look_up(TOKENIZERS, recipe.tokenizer, "tokenizer")
+    vectorizer = make(recipe.vocab_size, recipe.max_len, recipe.truncation)
     vectorizer.adapt(data.train.texts)
     classifier = build_classifier(
         vectorizer.vocab_size,

@@ -1,4 +1,4 @@
-"""The benchmark of schemes, at a size that says nothing of what they cost."""
+"""The benchmarks, at sizes that say nothing of what anything costs."""
 
 import importlib.util
 import pathlib
@@ -79,4 +79,16 @@ def test_the_command_as_typed():
     command = [sys.executable, PATH, *flags]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "| `pre_ln` | " in done.stdout and "| `none` | " in done.stdout
+    assert done.stderr == "", "nothing tears the table"
+
+
+@pytest.mark.slow
+def test_the_command_for_vectorizers_as_typed():
+    pytest.importorskip("tokenizers")
+    flags = ["--texts", "20", "--batches", "8", "--rounds", "1"]
+    command = [sys.executable, PATH.with_name("vectorizers.py"), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.split(" | ") for line in done.stdout.strip().split("\n")[2:]]
+    assert {"| words", "| wordpiece", "| tokenizers"} <= {row[0] for row in rows}
+    assert [row[-1] for row in rows if row[0] == "| tokenizers"] == ["0 |"]
     assert done.stderr == "", "nothing tears the table"

@@ -14,7 +14,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from residual_keras.text import TextVectorizer, as_texts, tokenize
+from residual_keras.text import TextVectorizer, tokenize
+from residual_keras.vectorizer import as_texts
 
 CORPUS = [
     "I really liked it, it was a warm film!",
