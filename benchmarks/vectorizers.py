@@ -20,7 +20,7 @@ KEY = "tokenizer", "batch"
 COLUMNS = {
     "tokenizer": "{tokenizer}",
     "batch": "{batch}",
-    "texts a CPU second": "{rate:,.0f}",
+    "texts a CPU second": "{rate}",
     "CPU seconds to learn": "{learn}",
     "texts with other ids than ours": "{other}",
 }
@@ -62,7 +62,7 @@ def main():
                 {
                     "tokenizer": name,
                     "batch": batch,
-                    "rate": args.texts / statistics.median(spent[name]),
+                    "rate": f"{args.texts / statistics.median(spent[name]):,.0f}",
                     "learn": f"{learnt[name][1]:.1f}" if name in learnt else "",
                     "other": "" if name == "words" else differing,
                 }

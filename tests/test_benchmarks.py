@@ -1,6 +1,7 @@
 """The benchmarks, at sizes that say nothing of what anything costs."""
 
 import importlib.util
+import os
 import pathlib
 import subprocess
 import sys
@@ -73,22 +74,43 @@ def test_rows_measured_anew_replace_their_old_ones(
     assert bench.Results(bench.COLUMNS, bench.KEY, path).rows == rows
 
 
-@pytest.mark.slow
-def test_the_command_as_typed():
-    flags = ["--small", "--layers", "1", "--steps", "2", "--schemes", "pre_ln", "none"]
-    command = [sys.executable, PATH, *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "| `pre_ln` | " in done.stdout and "| `none` | " in done.stdout
-    assert done.stderr == "", "nothing tears the table"
+def test_the_page_of_tables_is_up_to_date(bench, monkeypatch):
+    import make_readme
+
+    page = (PATH.parent / "README.md").read_text(encoding="utf-8")
+    assert page == make_readme.page(), "run python benchmarks/make_readme.py"
+
+
+TINY = {
+    "schemes.py": "--small --layers 1 --steps 2 --schemes pre_ln none",
+    "growth.py": "--layers 1 --batch 1 --steps 2 --schemes deepnorm --recompute",
+    "latency.py": "--layers 1 --lengths 5 --times 5",
+    "startup.py": "--times 2",
+    "gpu.py": "--small --layers 1 --steps 2 --epochs 2",
+}
 
 
 @pytest.mark.slow
-def test_the_command_for_vectorizers_as_typed():
-    pytest.importorskip("tokenizers")
-    flags = ["--texts", "20", "--batches", "8", "--rounds", "1"]
-    command = [sys.executable, PATH.with_name("vectorizers.py"), *flags]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = [line.split(" | ") for line in done.stdout.strip().split("\n")[2:]]
-    assert {"| words", "| wordpiece", "| tokenizers"} <= {row[0] for row in rows}
-    assert [row[-1] for row in rows if row[0] == "| tokenizers"] == ["0 |"]
-    assert done.stderr == "", "nothing tears the table"
+@pytest.mark.parametrize("script", TINY)
+def test_the_commands_as_typed(script, tmp_path):
+    table = tmp_path / "table.csv"
+    command = [sys.executable, PATH.parent / script, *TINY[script].split()]
+    done = subprocess.run(
+        [*command, "--csv", table], capture_output=True, text=True, check=True
+    )
+    rows = table.read_text(encoding="utf-8").split("\n")[1:-1]
+    assert rows and done.stdout.count("\n| ") == len(rows) + (script == "gpu.py")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_steps_on_another_backend(backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    command = [sys.executable, PATH.parent / "gpu.py", *TINY["gpu.py"].split()]
+    environment = {**os.environ, "KERAS_BACKEND": backend}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.startswith(f"{backend} on ")
+    assert "| mixed_bfloat16 | " in done.stdout
