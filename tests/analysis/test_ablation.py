@@ -7,7 +7,7 @@ from residual_keras import analysis
 
 
 def test_skipping_none_is_the_model_s_own_accuracy(classifier, ids, labels):
-    found = analysis.skipped_blocks(classifier, ids, labels, batch_size=2)
+    found = analysis.skipped_blocks(classifier, ids, labels, batch_size=4)
     right = np.argmax(classifier(ids), axis=1) == labels
     assert found.whole == pytest.approx(right.mean())
     assert found.without.shape == (2,) and found.texts == 5

@@ -70,7 +70,7 @@ def test_callback_logs_to_history_and_to_a_file(ids, labels, tmp_path):
     model = build_classifier(
         23, 3, num_layers=1, embed_dim=8, num_heads=2, max_len=9, rate=0.0
     )
-    model.compile("adam")
+    model.compile("adam", run_eagerly=True)
     first = analysis.gradient_norms(model, ids, labels)
     callback = analysis.GradientNorms(ids, labels, every=2)
     log = keras.callbacks.CSVLogger(tmp_path / "log.csv")
