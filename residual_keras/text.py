@@ -27,7 +27,8 @@ _FLAG = r"[\x{1f1e6}-\x{1f1ff}]{2}"
 # The range is for emoji that are younger than RE2's tables.
 _PICTURES = r"\p{So}\x{1f300}-\x{1faff}"
 
-_BEFORE_LOWER = (
+# What stands for each pattern in a text, before it is lower-cased and after.
+BEFORE_LOWER = (
     # Whatever is no part of a token separates: tags, control characters (a NUL would
     # end the text in `tf.strings.lower`), and the spaces that `tf.strings.split`
     # does not know, such as U+00A0, U+3000, U+0085, U+2028.
@@ -39,7 +40,7 @@ _BEFORE_LOWER = (
     # Turkish; it would be lower-cased to "i" and a combining dot.
     ("İ", "i"),
 )
-_AFTER_LOWER = (
+AFTER_LOWER = (
     ("[‘’ʼ´＇]", "'"),
     # Joiners, soft hyphens and marks of direction; variation selectors; skin tones.
     (r"[\p{Cf}\x{fe00}-\x{fe0f}\x{1f3fb}-\x{1f3ff}]+", ""),
@@ -68,12 +69,12 @@ def tokenize(texts):
     >>> tokenize(tf.constant(["Don't miss it!!!<br />好看 :)"])).to_list()
     [[b"don't", b'miss', b'it', b'!!!', b'\xe5\xa5\xbd', b'\xe7\x9c\x8b', b':)']]
     """
-    for pattern, replacement in _BEFORE_LOWER:
+    for pattern, replacement in BEFORE_LOWER:
         texts = tf.strings.regex_replace(texts, pattern, replacement)
     # ASCII first: with encoding="utf-8" the op follows the locale of the process,
     # and a Turkish one lower-cases "TITLE" to "tıtle".
     texts = tf.strings.lower(tf.strings.lower(texts), encoding="utf-8")
-    for pattern, replacement in _AFTER_LOWER:
+    for pattern, replacement in AFTER_LOWER:
         texts = tf.strings.regex_replace(texts, pattern, replacement)
     return tf.strings.split(texts)
 
@@ -252,15 +253,34 @@ class TextVectorizer(keras.layers.Layer):
 
     def call(self, texts):
         """Maps a string tensor (batch,) to int32 ids (batch, time)."""
+        return self.look_up(self.tokens(texts))
+
+    def tokens(self, texts):
+        """The tokens that are kept of each text.
+
+        Args:
+            texts: string tensor, (batch,).
+
+        Returns:
+            String `tf.RaggedTensor`, (batch, tokens of this text).
+        """
+        with tf.device("CPU:0"):  # strings live there
+            return self._truncate(tokenize(texts))
+
+    def look_up(self, tokens):
+        """The padded ids, int32 (batch, time), of what `tokens` returned."""
         self._check_adapted()
-        # Strings live on the CPU; so should the small integers around them.
-        with tf.device("CPU:0"):
-            tokens = tokenize(texts)
+        with tf.device("CPU:0"):  # and so should the small integers around them
             ids = tokens.with_values(self.table.lookup(tokens.values))
-            ids = self._truncate(ids)
             width = tf.maximum(ids.bounding_shape(axis=1), 1)
             padded = ids.to_tensor(shape=tf.stack([-1, width]))
         return tf.ensure_shape(padded, (None, None))
+
+    @property
+    def kept(self):
+        """How many tokens are kept of a longer text's head, and of its tail."""
+        tail = {"head": 0, "tail": self.max_len, "head_tail": self.max_len // 2}
+        return self.max_len - tail[self.truncation], tail[self.truncation]
 
     def compute_output_spec(self, texts):
         """Shape and type of the ids, for models built on a `keras.Input`."""
@@ -283,16 +303,14 @@ class TextVectorizer(keras.layers.Layer):
             "vocabulary": list(self.vocabulary) if self.vocabulary else None,
         }
 
-    def _truncate(self, ids):
-        tail = {"head": 0, "tail": self.max_len, "head_tail": self.max_len // 2}[
-            self.truncation
-        ]
-        head = self.max_len - tail
-        rows, lengths = ids.value_rowids(), ids.row_lengths()
-        from_start = tf.range(ids.row_splits[-1]) - tf.gather(ids.row_starts(), rows)
+    def _truncate(self, tokens):
+        head, tail = self.kept
+        rows, lengths = tokens.value_rowids(), tokens.row_lengths()
+        starts = tf.gather(tokens.row_starts(), rows)
+        from_start = tf.range(tokens.row_splits[-1]) - starts
         from_end = tf.gather(lengths, rows) - from_start
         keep = (from_start < head) | (from_end <= tail)
-        return tf.ragged.boolean_mask(ids, ids.with_values(keep))
+        return tf.ragged.boolean_mask(tokens, tokens.with_values(keep))
 
     def _set_vocabulary(self, vocabulary):
         vocabulary = tuple(vocabulary)

@@ -1,0 +1,50 @@
+"""SavedModel: raw text in, probabilities out, with no op that TensorFlow lacks."""
+
+import tensorflow as tf
+
+from .base import Format
+from .serving import TextModule
+from .warm_up import write_warm_up
+from .weights import STORAGES
+
+CALL = """\
+import tensorflow as tf
+
+model = tf.saved_model.load(".")
+answer = model.signatures["serving_default"](text=tf.constant(["a text"]))
+"""
+
+
+class SavedModel(Format):
+    """What TensorFlow itself loads, TensorFlow Serving's `<base>/<n>/`."""
+
+    name = "saved_model"
+
+    def module(self, model):
+        return TextModule(model, STORAGES[self.storage])
+
+    def functions(self, module):
+        return module.signatures(self.explain)
+
+    def write(self, module, path):
+        signatures = self.functions(module)
+        tf.saved_model.save(module, str(path), signatures=signatures)
+        write_warm_up(path, signatures)
+
+    def write_tokenizer(self, model, path):
+        """Nothing: it is in the graph."""
+
+    @property
+    def how_to_call(self):
+        return f"```python\n{CALL}```\n\nTensorFlow Serving takes the folder above."
+
+    def load(self, path):
+        loaded = tf.saved_model.load(str(path))
+        by_text, by_ids = map(loaded.signatures.get, ("serving_default", "token_ids"))
+
+        def run(texts, ids):
+            answers = by_text(text=tf.constant(texts)), by_ids(token_ids=ids)
+            return [answer["probabilities"].numpy() for answer in answers]
+
+        run.loaded = loaded  # the signatures alone do not keep its weights
+        return run
