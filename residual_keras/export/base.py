@@ -1,11 +1,15 @@
 """What the formats share: write beside, load again, compare, describe, rename."""
 
+import contextlib
 import dataclasses
 import importlib.util
+import logging
 import pathlib
+import warnings
 
 import numpy as np
 
+from ..quiet import stderr_kept
 from . import folder
 from .card import write_card
 from .samples import sample_texts
@@ -99,6 +103,11 @@ class Format:
         """Writes what makes ids of a text, where the functions cannot."""
         write_tokenizer(model, path)
 
+    @classmethod
+    def next_step(cls, path):
+        """A sentence to one who has just exported to `path`."""
+        return f"{path / 'README.md'} says how to call it."
+
     @property
     def how_to_call(self):
         """The section of the model card on how to call the export."""
@@ -136,17 +145,17 @@ class Format:
                 "to the model as it was trained": cost,
                 "bytes": size,
             }
-            write_card(
-                path, self, self.functions(module), model, measured, facts or {}
-            )
+            write_card(path, self, self.functions(module), model, measured, facts or {})
             return Export(folder.claim_version(path, base), difference, cost, size)
 
     def written_and_compared(self, module, model, path):
         """Writes; returns the largest differences to the module and to the model."""
+        samples = list(batches(model.vectorizer))
         try:
-            self.write(module, path)
-            run = self.load(path)
-            found = [(b, run(*b)) for b in batches(model.vectorizer)]
+            with quiet():
+                self.write(module, path)
+                run = self.load(path)
+                found = [(ids, run(texts, ids)) for texts, ids in samples]
         except OSError:
             raise
         except Exception as error:  # each converter has a class of its own
@@ -154,15 +163,16 @@ class Format:
                 f"{self.name} cannot carry this model: {type(error).__name__}: "
                 f"{str(error).strip()[:300]}"
             ) from error
-        as_stored = largest_difference(found, module.probabilities)
-        cost = largest_difference(found, model.probabilities)
-        if not as_stored <= LARGEST_DIFFERENCE:  # NaN is none of both
+        difference = cost = largest_difference(found, model.probabilities)
+        if self.storage != "float32":
+            difference = largest_difference(found, module.probabilities)
+        if not difference <= LARGEST_DIFFERENCE:  # NaN is none of both
             raise ValueError(
                 f"{self.name} does not give what the model gives: probabilities differ "
-                f"by up to {as_stored:.2g}, and at most {LARGEST_DIFFERENCE:g} is let "
+                f"by up to {difference:.2g}, and at most {LARGEST_DIFFERENCE:g} is let "
                 "through. The files are deleted. Use another format."
             )
-        return as_stored, cost
+        return difference, cost
 
     def check_libraries(self):
         """Raises ValueError if a library that the format needs is missing."""
@@ -172,6 +182,19 @@ class Format:
                 f"The format {self.name} needs {', '.join(missing)}. Install: "
                 f"pip install 'residual_keras[{self.name}]'."
             )
+
+
+@contextlib.contextmanager
+def quiet():
+    """Keeps back what converters and runtimes tell; what is wrong, they raise."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), stderr_kept(show_if_failed=False):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def batches(vectorizer):
@@ -184,7 +207,7 @@ def largest_difference(found, probabilities):
     """Between what runs gave and what `probabilities(ids)` gives."""
     gaps = [
         np.abs(one - expected).max()
-        for (_, ids), runs in found
+        for ids, runs in found
         for expected in [probabilities(ids).numpy()]
         for one in runs
     ]

@@ -59,9 +59,7 @@ def rows_of(functions):
 def described(tensors):
     """Name, type and shape of each tensor."""
     return ", ".join(
-        f"`{name}` {tensor.dtype.name} ({', '.join(map(str, tensor.shape))},)".replace(
-            ",,", ","
-        )
+        f"`{name}` {tensor.dtype.name} {tuple(tensor.shape)}"
         for name, tensor in sorted(tensors.items())
     )
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from .base import Format
-from .quiet import quiet
 
 OPSET = 18
 
@@ -26,13 +25,12 @@ session = onnxruntime.InferenceSession("model.onnx")
         import tf2onnx
 
         function = module.probabilities_of_ids
-        with quiet():
-            model, _ = tf2onnx.convert.from_function(
-                function,
-                function.input_signature,
-                opset=OPSET,
-                custom_op_handlers={"Erfc": (one_minus_erf, [])},
-            )
+        model, _ = tf2onnx.convert.from_function(
+            function,
+            function.input_signature,
+            opset=OPSET,
+            custom_op_handlers={"Erfc": (one_minus_erf, [])},
+        )
         if self.storage in STORES:
             shrink(model.graph, STORES[self.storage])
         onnx.checker.check_model(model)

@@ -1,5 +1,7 @@
 """SavedModel: raw text in, probabilities out, with no op that TensorFlow lacks."""
 
+import shlex
+
 import tensorflow as tf
 
 from .base import Format
@@ -33,6 +35,14 @@ class SavedModel(Format):
 
     def write_tokenizer(self, model, path):
         """Nothing: it is in the graph."""
+
+    @classmethod
+    def next_step(cls, path):
+        mount = shlex.quote(f"{path.parent.resolve()}:/models/classifier")
+        return (
+            "Serve it: docker run -p 8501:8501 -e MODEL_NAME=classifier "
+            f"-v {mount} tensorflow/serving"
+        )
 
     @property
     def how_to_call(self):

@@ -1,8 +1,8 @@
 """What makes token ids of a text, as a file that any program can follow.
 
 A format without strings takes ids. Its `tokenizer.json` holds the vocabulary and the
-rules of `text.tokenize`, their patterns spelled for Python's `re`, which knows no
-`\\p{L}`: each class of characters is written out as TensorFlow's RE2 has it.
+rules of `text.tokenize`, their patterns spelled for Python's `re`. That knows no names
+of classes of characters, so these are written out, as TensorFlow's RE2 has them.
 """
 
 import functools
