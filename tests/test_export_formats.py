@@ -123,6 +123,13 @@ def reader(request, tmp_path_factory):
     return model.vectorizer, scope["token_ids"]
 
 
+def test_what_was_trained_in_half_precision_computes_in_float32(tmp_path):
+    model = make_model(dtype="mixed_bfloat16")
+    found = export_model(model, tmp_path)
+    assert found.difference < 1e-5 < found.cost < 0.05
+    assert model.classifier.get_layer("encoder").compute_dtype == "bfloat16"
+
+
 @pytest.mark.parametrize("shift", [2e-4, np.nan])
 def test_what_differs_is_deleted(model, tmp_path, monkeypatch, shift):
     load = FORMATS["saved_model"].load

@@ -26,10 +26,11 @@ def export_model(
 ):
     """Writes a `TextClassifier` as the next version under a folder, `<base>/<n>/`.
 
-    The export is loaded in its own runtime and compared with the model, on batches of
-    several lengths, with padding and an empty text, before it gets its name: a folder
-    that is there holds what was compared. Earlier versions stay. Beside the model lie
-    README.md, the model card, and tokenizer.json, from which any program makes ids.
+    The export computes in float32, whatever the model was trained in. It is loaded in
+    its own runtime and compared with the model, on batches of several lengths, with
+    padding and an empty text, before it gets its name: a folder that is there holds
+    what was compared. Earlier versions stay. Beside the model lie README.md, the model
+    card, and for formats without strings tokenizer.json, which any program can follow.
 
     Args:
         model: a `TextClassifier`.
@@ -70,7 +71,7 @@ def export_saved_model(model, base, **options):
     - token_ids: token_ids, int32 (None, None), 0 at the end as padding -> the same.
     - embed: text -> embedding, float32 (None, width): the pooled vectors.
     - explain, where asked: text -> tokens, string (None, None), attributions, float32
-      alike (see `TextModule.explain`), and what serving_default gives.
+      alike (see `TextFunctions.explain`), and what serving_default gives.
 
     Longer texts are truncated as the vectoriser says; ids beyond `max_len` of a model
     with learned positions are an error that names both lengths.

@@ -12,8 +12,9 @@ import numpy as np
 from ..quiet import stderr_kept
 from . import folder
 from .card import write_card
+from .precision import in_float32
 from .samples import sample_texts
-from .serving import IdsModule
+from .serving import IdsFunctions
 from .tokenizer import READER, write_tokenizer
 from .weights import STORAGES
 
@@ -35,9 +36,9 @@ class Export:
     Attributes:
         path: of the version's folder.
         difference: the largest one between the export's probabilities and those of the
-            model with its weights as they are stored.
-        cost: the largest one to the model as it was; more, where weights are stored in
-            fewer bits.
+            model in float32, with its weights as they are stored.
+        cost: the largest one to the model as it was trained; more, where weights are
+            stored in fewer bits, or where it was trained in half precision.
         size: of the model's files, in bytes.
     """
 
@@ -88,7 +89,7 @@ class Format:
 
     def module(self, model):
         """The functions to write, over the weights as they are stored."""
-        return IdsModule(model, STORAGES[self.storage])
+        return IdsFunctions(model, STORAGES[self.storage])
 
     def functions(self, module):
         """Those that are written, concrete, by the name that they are called by."""
@@ -135,14 +136,14 @@ class Format:
         self.check_libraries()
         check_model(model)
         with folder.beside(base) as path:
-            module = self.module(model)
+            module = self.module(in_float32(model))
             difference, cost = self.written_and_compared(module, model, path)
             size = folder.size(path)
             self.write_tokenizer(model, path)
             measured = {
-                "largest difference of a probability to the model's, its weights "
-                "stored as here": difference,
-                "to the model as it was trained": cost,
+                "largest difference of a probability, to the model in float32 with its "
+                "weights stored as here": difference,
+                "the same, to the model as it was trained": cost,
                 "bytes": size,
             }
             write_card(path, self, self.functions(module), model, measured, facts or {})
@@ -163,9 +164,9 @@ class Format:
                 f"{self.name} cannot carry this model: {type(error).__name__}: "
                 f"{str(error).strip()[:300]}"
             ) from error
-        difference = cost = largest_difference(found, model.probabilities)
-        if self.storage != "float32":
-            difference = largest_difference(found, module.probabilities)
+        difference, cost = (
+            largest_difference(found, one.probabilities) for one in (module, model)
+        )
         if not difference <= LARGEST_DIFFERENCE:  # NaN is none of both
             raise ValueError(
                 f"{self.name} does not give what the model gives: probabilities differ "

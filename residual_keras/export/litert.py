@@ -20,7 +20,9 @@ probabilities = run(token_ids=ids)["probabilities"]
 
     def write(self, module, path):
         [function] = self.functions(module).values()
-        converter = tf.lite.TFLiteConverter.from_concrete_functions([function], module)
+        converter = tf.lite.TFLiteConverter.from_concrete_functions(
+            [function], module.stored
+        )
         if self.storage == "float16":
             # Otherwise stored as the float32 that they are cast to. For int8 this would
             # round what the layers are given too.

@@ -5,7 +5,7 @@ import shlex
 import tensorflow as tf
 
 from .base import Format
-from .serving import TextModule
+from .serving import TextFunctions
 from .warm_up import write_warm_up
 from .weights import STORAGES
 
@@ -23,14 +23,14 @@ class SavedModel(Format):
     name = "saved_model"
 
     def module(self, model):
-        return TextModule(model, STORAGES[self.storage])
+        return TextFunctions(model, STORAGES[self.storage])
 
     def functions(self, module):
         return module.signatures(self.explain)
 
     def write(self, module, path):
         signatures = self.functions(module)
-        tf.saved_model.save(module, str(path), signatures=signatures)
+        tf.saved_model.save(module.stored, str(path), signatures)
         write_warm_up(path, signatures)
 
     def write_tokenizer(self, model, path):

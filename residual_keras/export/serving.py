@@ -9,7 +9,7 @@ TEXT = tf.TensorSpec((None,), tf.string, name="text")
 TOKEN_IDS = tf.TensorSpec((None, None), tf.int32, name="token_ids")
 
 
-class IdsModule(tf.Module):
+class IdsFunctions:
     """Token ids -> probabilities, over the bare variables of a `TextClassifier`.
 
     Keras' own export keeps its variables' wrappers beside the variables, and so writes
@@ -18,12 +18,15 @@ class IdsModule(tf.Module):
     Args:
         model: a `TextClassifier`.
         storage: how weights are stored, a class of `weights.STORAGES`.
+
+    Attributes:
+        stored: a `tf.Module` with what the functions need, for TensorFlow to save.
     """
 
     def __init__(self, model, storage=Exact):
-        super().__init__()
-        self.weights = [storage(variable.value) for variable in model.variables]
-        self._model = _Untracked(model)
+        self.model = model
+        self.stored = tf.Module()
+        self.stored.weights = [storage(variable.value) for variable in model.variables]
 
     @tf.function(input_signature=[TOKEN_IDS])
     def probabilities_of_ids(self, token_ids):
@@ -33,36 +36,36 @@ class IdsModule(tf.Module):
     def probabilities(self, ids):
         """(batch, classes) from token ids, by the weights as they are stored."""
         with self.scope(self.read()):
-            return self._model.it.probabilities(ids)
+            return self.model.probabilities(ids)
 
     def read(self):
         """The weights as they are stored, in the types that the model computes with."""
-        return [weight.read() for weight in self.weights]
+        return [weight.read() for weight in self.stored.weights]
 
     def scope(self, weights):
         """A scope in which the model computes with these weights."""
-        variables = self._model.it.variables
+        variables = self.model.variables
         return keras.StatelessScope(list(zip(variables, weights, strict=True)))
 
 
-class TextModule(IdsModule):
+class TextFunctions(IdsFunctions):
     """Raw text -> probabilities, labels, vectors and what each token adds.
 
     Args:
         model: a `TextClassifier`. The classifiers of `build_classifier` have layers
             named embedding and pooling; one without offers fewer functions.
-        storage: as in `IdsModule`.
+        storage: as in `IdsFunctions`.
     """
 
     def __init__(self, model, storage=Exact):
         super().__init__(model, storage)
-        self.table = model.vectorizer.table
+        self.stored.table = model.vectorizer.table
         classifier = model.classifier
         outputs = {"logits": classifier.output}
         for layer in classifier.layers:
             if layer.name in ("embedding", "pooling"):
                 outputs[layer.name] = layer.output
-        self._parts = _Untracked(keras.Model(classifier.inputs, outputs))
+        self.parts = keras.Model(classifier.inputs, outputs)
 
     def signatures(self, explain=False):
         """The functions by the name that a client calls them by.
@@ -70,15 +73,14 @@ class TextModule(IdsModule):
         Raises:
             ValueError: if `explain` is asked of a classifier without embedding.
         """
-        parts = self._parts.it.output
         found = {"serving_default": self.from_text, "token_ids": self.from_ids}
-        if "pooling" in parts:
+        if "pooling" in self.parts.output:
             found["embed"] = self.embed
         if explain:
-            if "embedding" not in parts:
+            if "embedding" not in self.parts.output:
                 raise ValueError(
                     "To explain needs a layer of the name embedding, and the "
-                    f"classifier {self._model.it.classifier.name!r} has none. Export "
+                    f"classifier {self.model.classifier.name!r} has none. Export "
                     "without explain."
                 )
             found["explain"] = self.explain
@@ -87,25 +89,25 @@ class TextModule(IdsModule):
     @tf.function(input_signature=[TEXT])
     def from_text(self, text):
         """Probabilities and label of raw texts."""
-        return self.from_ids(self._model.it.vectorizer.call(text))
+        return self.from_ids(self.model.vectorizer.call(text))
 
     @tf.function(input_signature=[TOKEN_IDS])
     def from_ids(self, token_ids):
         """Probabilities and label of token ids."""
         parts = self.forward(token_ids)
-        return self.named(self._model.it.scores(parts["logits"]))
+        return self.named(self.model.scores(parts["logits"]))
 
     @tf.function(input_signature=[TEXT])
     def embed(self, text):
         """The pooled vectors of raw texts."""
-        parts = self.forward(self._model.it.vectorizer.call(text))
+        parts = self.forward(self.model.vectorizer.call(text))
         return {"embedding": parts["pooling"]}
 
     @tf.function(input_signature=[TOKEN_IDS])
     def forward(self, ids):
         """What the classifier's parts give for token ids."""
         with self.scope(self.read()):
-            return self._parts.it(ids, training=False)
+            return self.parts(ids, training=False)
 
     @tf.function(input_signature=[TEXT])
     def explain(self, text):
@@ -114,15 +116,15 @@ class TextModule(IdsModule):
         The gradient of that logit, times the token's embedding, summed over its width.
         Source: Shrikumar et al. 2017, arXiv:1704.02685 (gradient x input).
         """
-        vectorizer = self._model.it.vectorizer
+        vectorizer = self.model.vectorizer
         tokens = vectorizer.tokens(text)
         ids = vectorizer.look_up(tokens)
         weights = self.read()
         with tf.GradientTape() as tape:
             tape.watch([weight for weight in weights if weight.dtype.is_floating])
             with self.scope(weights):
-                parts = self._parts.it(ids, training=False)
-            scores = self._model.it.scores(parts["logits"])
+                parts = self.parts(ids, training=False)
+            scores = self.model.scores(parts["logits"])
             likeliest = tf.reduce_max(scores, axis=1)
         gradient = tape.gradient(likeliest, parts["embedding"])
         added = tf.reduce_sum(gradient * parts["embedding"], axis=2)
@@ -135,13 +137,6 @@ class TextModule(IdsModule):
     def named(self, scores):
         """Probabilities and label by name."""
         probabilities = keras.ops.softmax(scores)
-        names = tf.constant(self._model.it.label_names)
+        names = tf.constant(self.model.label_names)
         label = tf.gather(names, tf.argmax(probabilities, 1))
         return {"probabilities": probabilities, "label": label}
-
-
-class _Untracked:
-    """Holds a model so that tf.Module does not see, and save, what is inside."""
-
-    def __init__(self, it):
-        self.it = it

@@ -73,8 +73,13 @@ def mean_squares(bank):
 
 def for_each(kernel, n):
     """(width, columns) as (width n, n columns), for n streams that stand last."""
-    each = ops.einsum("dc,jk->djkc", kernel, ops.eye(n, dtype=kernel.dtype))
+    each = ops.einsum("dc,jk->djkc", kernel, identity(n, kernel.dtype))
     return ops.reshape(each, (kernel.shape[0] * n, n * kernel.shape[1]))
+
+
+def identity(n, dtype):
+    """The identity matrix (n, n), by an operator that every export knows."""
+    return ops.one_hot(ops.arange(n), n, dtype=dtype)
 
 
 def sinkhorn(logits, n, iterations):

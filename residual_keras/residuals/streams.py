@@ -14,6 +14,7 @@ from .mixing import (
     apart_at_first,
     combine,
     connected,
+    identity,
     mean_squares,
     normed_products,
     outer,
@@ -190,7 +191,8 @@ class FracConnections(Residual):
     def write(self, state, update, i):
         _, bank = state
         update = self.apart(update)
-        mix, share = ops.transpose(self.mixes[i]), ops.diag(self.shares[i])
+        mix, share = ops.transpose(self.mixes[i]), ops.expand_dims(self.shares[i], 1)
+        share = share * identity(share.shape[0], share.dtype)
         rows = ops.concatenate([mix, share], axis=1)
         if i + 1 == self.num_sublayers:
             return self.together(combine(rows, bank, update))
@@ -201,9 +203,7 @@ class FracConnections(Residual):
 
     def apart(self, x):
         """(batch, time, width) as (m, batch, time, width / m)."""
-        batch, time, width = ops.shape(x)
-        n = self.shares[0].shape[0]
-        return ops.transpose(ops.reshape(x, (batch, time, n, width // n)), (2, 0, 1, 3))
+        return ops.stack(ops.split(x, self.shares[0].shape[0], axis=-1))
 
     def together(self, bank):
         """(m, batch, time, width / m) as (batch, time, width)."""
