@@ -21,6 +21,7 @@ _HOMES = {
     "WordDropout": "embedding",
     "TransformerBlock": "block",
     "TransformerEncoder": "encoder",
+    "export_model": "export",
     "export_saved_model": "export",
     "FeedForward": "feed_forward",
     "DynamicTanh": "norms",

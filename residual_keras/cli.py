@@ -10,13 +10,12 @@ import dataclasses
 import json
 import os
 import pathlib
-import shlex
 import sys
-import tempfile
 import typing
 
 from . import __version__
 from .compare.plan import VARIED
+from .quiet import stderr_kept
 from .recipe import Recipe
 from .run_folder import RunFolder, newest_folder, next_folder
 
@@ -114,8 +113,18 @@ def parser():
     sub.add_argument("--format", choices=WRITERS, default="text", help="of the answers")
 
     sub = verb(export)
-    add_run_dir(sub)
-    sub.add_argument("--to", help="folder of versions (default: the run's export/)")
+    sub.add_argument("model", metavar="RUN_OR_MODEL", help="a run, or a .keras file")
+    sub.add_argument("folder", metavar="FOLDER", help="of the model's versions")
+    sub.add_argument(
+        "--format", default="saved_model", help="or onnx, openvino, litert"
+    )
+    sub.add_argument(
+        "--half-precision", action="store_true", help="store weights as float16"
+    )
+    sub.add_argument("--int8", action="store_true", help="store matrices as int8")
+    sub.add_argument(
+        "--explain", action="store_true", help="tell what each token adds, too"
+    )
 
     sub = verb(schemes)
     sub.add_argument("name", nargs="?", metavar="NAME", help="tell all of this one")
@@ -255,16 +264,28 @@ def predict(args):
 
 
 def export(args):
-    """Write a trained model as the next version of a SavedModel that takes raw text."""
-    folder, model = trained(args.run_dir)
-    from .export import export_saved_model
+    """Write a trained model as the next version of a folder to serve from."""
+    if os.path.isfile(args.model):
+        model, facts = load(args.model), {}
+    else:
+        run, model = trained(args.model)
+        facts = {**dataclasses.asdict(run.recipe()), **run.read_metrics()}
+    from .export import FORMATS, export_model
 
-    version = export_saved_model(model, args.to or folder.export)
-    print(version)
-    mount = shlex.quote(f"{version.parent.resolve()}:/models/classifier")
+    found = export_model(
+        model,
+        args.folder,
+        args.format,
+        half_precision=args.half_precision,
+        quantize=args.int8,
+        explain=args.explain,
+        facts=facts,
+    )
+    print(found.path)
     print(
-        "Serve it: docker run -p 8501:8501 -e MODEL_NAME=classifier "
-        f"-v {mount} tensorflow/serving",
+        f"Probabilities are those of the model to {found.difference:.1g}, or to "
+        f"{found.cost:.1g} as it was trained; {found.size / 1e6:.1f} MB. "
+        f"{FORMATS[args.format].next_step(found.path)}",
         file=sys.stderr,
     )
 
@@ -298,9 +319,14 @@ def trained(run_dir):
             f"{folder.path} holds no trained model. Give a folder that "
             "`residual-keras train` made."
         )
+    return folder, load(folder.model)
+
+
+def load(path):
+    """The model in a file."""
     with quiet_start():
         from .saved import load_model
-    return folder, load_model(folder.model)
+    return load_model(path)
 
 
 def stdin_lines():
@@ -354,19 +380,8 @@ def quiet_start():
     not drown in them.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    sys.stderr.flush()
-    with tempfile.TemporaryFile() as kept:
-        stderr = os.dup(2)
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-            import tensorflow
+    with stderr_kept(show_if_failed=True):
+        yield
+        import tensorflow
 
-            tensorflow.config.list_physical_devices()  # looks for a GPU, and says so
-        except BaseException:
-            kept.seek(0)
-            os.write(stderr, kept.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+        tensorflow.config.list_physical_devices()  # looks for a GPU, and says so

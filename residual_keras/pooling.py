@@ -138,7 +138,7 @@ def masked_mean(x, mask):
 
 def masked_max(x, mask):
     """(batch, width): the largest x where mask is True."""
-    least = float("-inf")
+    least = -(2.0**127)  # ONNX lets masks multiply, and 0 times infinity is no number
     real = ops.where(mask, x, ops.full_like(x, least))
     largest = ops.max(real, axis=1, initial=least)  # also where no text has a token
     return ops.where(ops.any(mask, axis=1), largest, ops.zeros_like(largest))

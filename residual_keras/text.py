@@ -7,7 +7,7 @@ Everything here is a core TensorFlow op, so that a model exported with its
 import keras
 import tensorflow as tf
 
-from .vectorizer import Vectorizer, as_texts
+from .vectorizer import Vectorizer
 
 PADDING, UNKNOWN = "", "[UNK]"
 
@@ -24,7 +24,8 @@ _FLAG = r"[\x{1f1e6}-\x{1f1ff}]{2}"
 # The range is for emoji that are younger than RE2's tables.
 _PICTURES = r"\p{So}\x{1f300}-\x{1faff}"
 
-_BEFORE_LOWER = (
+# What stands for each pattern in a text, before it is lower-cased and after.
+BEFORE_LOWER = (
     # Whatever is no part of a token separates: tags, control characters (a NUL would
     # end the text in `tf.strings.lower`), and the spaces that `tf.strings.split`
     # does not know, such as U+00A0, U+3000, U+0085, U+2028.
@@ -36,7 +37,7 @@ _BEFORE_LOWER = (
     # Turkish; it would be lower-cased to "i" and a combining dot.
     ("İ", "i"),
 )
-_AFTER_LOWER = (
+AFTER_LOWER = (
     ("[‘’ʼ´＇]", "'"),
     # Joiners, soft hyphens and marks of direction; variation selectors; skin tones.
     (r"[\p{Cf}\x{fe00}-\x{fe0f}\x{1f3fb}-\x{1f3ff}]+", ""),
@@ -65,12 +66,12 @@ def tokenize(texts):
     >>> tokenize(tf.constant(["Don't miss it!!!<br />好看 :)"])).to_list()
     [[b"don't", b'miss', b'it', b'!!!', b'\xe5\xa5\xbd', b'\xe7\x9c\x8b', b':)']]
     """
-    for pattern, replacement in _BEFORE_LOWER:
+    for pattern, replacement in BEFORE_LOWER:
         texts = tf.strings.regex_replace(texts, pattern, replacement)
     # ASCII first: with encoding="utf-8" the op follows the locale of the process,
     # and a Turkish one lower-cases "TITLE" to "tıtle".
     texts = tf.strings.lower(tf.strings.lower(texts), encoding="utf-8")
-    for pattern, replacement in _AFTER_LOWER:
+    for pattern, replacement in AFTER_LOWER:
         texts = tf.strings.regex_replace(texts, pattern, replacement)
     return tf.strings.split(texts)
 
@@ -123,9 +124,8 @@ class TextVectorizer(Vectorizer):
         ids = tokens.with_values(self.table.lookup(tokens.values))
         return self._truncate(ids, self.max_len)
 
-    def tokens(self, texts):
-        kept = self._truncate(self.split(as_texts(texts)), self.max_len).to_list()
-        return [[token.decode("utf-8") for token in tokens] for tokens in kept]
+    def token_strings(self, texts):
+        return self._truncate(self.split(texts), self.max_len)
 
     def check_reserved(self, vocabulary):
         if vocabulary[:2] != self.reserved:

@@ -80,11 +80,16 @@ class TextClassifier(keras.Model):
 
     def probabilities(self, ids, training=False):
         """(batch, classes) from token ids (batch, time)."""
-        logits = self.classifier(ids, training=training)
+        return ops.softmax(self.scores(self.classifier(ids, training=training)))
+
+    def scores(self, logits):
+        """(batch, labels), a number a label, from logits (batch, classes).
+
+        One logit z becomes -z/2 and z/2, whose softmax has the same odds.
+        """
         if logits.shape[-1] == 1:
-            yes = ops.sigmoid(logits)
-            return ops.concatenate([1 - yes, yes], axis=-1)
-        return ops.softmax(logits)
+            return ops.concatenate([-logits / 2, logits / 2], axis=-1)
+        return logits
 
     def predict(self, texts, batch_size=64, verbose=0):
         """Probabilities of any number of texts.

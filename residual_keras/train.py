@@ -1,5 +1,6 @@
 """One recipe around `model.fit`: from a data set to a run folder to serve from."""
 
+import dataclasses
 import importlib.util
 import sys
 import time
@@ -214,7 +215,8 @@ def finish(recipe, folder, model, data, state, status, export):
             metrics["test"] = evaluate(model, data.test, recipe.batch_size)
     save(folder.model, model.save)
     if export:
-        export_saved_model(model, folder.export)
+        facts = {**dataclasses.asdict(recipe), **metrics}
+        export_saved_model(model, folder.export, facts=facts)
     if rows:
         save(folder.curves, lambda path: curves.draw(rows, path))
     folder.write_metrics(metrics)

@@ -131,17 +131,25 @@ class Vectorizer(keras.layers.Layer):
             padded = ids.to_tensor(shape=tf.stack([-1, width]))
         return tf.ensure_shape(padded, (None, None))
 
-    def tokens(self, texts):
-        """The tokens that the ids stand for; of unknown ones, what is known of them.
-
-        Args:
-            texts: as `as_texts` takes them.
+    def token_strings(self, texts):
+        """The tokens that the ids of texts (batch,) stand for, in the graph.
 
         Returns:
-            A list with a list of strings for each text.
+            String `tf.RaggedTensor`, (batch, tokens). Of an unknown word it is the word
+            where the kind of tokens has it as one.
         """
-        rows = self.token_ids(as_texts(texts)).to_list()
-        return [[self.vocabulary[number] for number in row] for row in rows]
+        ids = self.token_ids(texts)
+        return ids.with_values(tf.gather(tf.constant(self.vocabulary), ids.values))
+
+    def tokens(self, texts):
+        """The same of whatever `as_texts` takes, a list with a list for each text."""
+        kept = self.token_strings(as_texts(texts)).to_list()
+        return [[token.decode("utf-8") for token in tokens] for tokens in kept]
+
+    def kept(self, max_len):
+        """How many tokens are kept of a longer text's head, and of its tail."""
+        tail = {"head": 0, "tail": max_len, "head_tail": max_len // 2}[self.truncation]
+        return max_len - tail, tail
 
     def compute_output_spec(self, texts):
         """Shape and type of the ids, for models built on a `keras.Input`."""
@@ -165,8 +173,7 @@ class Vectorizer(keras.layers.Layer):
         }
 
     def _truncate(self, ids, max_len):
-        tail = {"head": 0, "tail": max_len, "head_tail": max_len // 2}[self.truncation]
-        head = max_len - tail
+        head, tail = self.kept(max_len)
         rows, lengths = ids.value_rowids(), ids.row_lengths()
         from_start = tf.range(ids.row_splits[-1]) - tf.gather(ids.row_starts(), rows)
         from_end = tf.gather(lengths, rows) - from_start

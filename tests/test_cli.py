@@ -128,11 +128,22 @@ def test_evaluate_repeats_the_run_s_own_figure(run, whole_run):
 def test_export_adds_a_version(run, whole_run, tmp_path):
     base = tmp_path / "a model"
     (base / "3").mkdir(parents=True)
-    for version in ("4", "5"):
-        status, out, err = run("export", "--run-dir", whole_run[0], "--to", f"{base}/")
-        assert (status, out) == (0, f"{base / version}\n")
-        assert f"-v '{base}:/models/classifier'" in err  # R19
-    assert sorted(path.name for path in base.iterdir()) == ["3", "4", "5"]
+    status, out, err = run("export", whole_run[0], f"{base}/", "--half-precision")
+    assert (status, out) == (0, f"{base / '4'}\n")
+    assert f"-v '{base}:/models/classifier'" in err  # R19
+    card = (base / "4" / "README.md").read_text(encoding="utf-8")
+    assert f"| test accuracy | {whole_run[1]['test']['accuracy']:.4g} |" in card
+    assert sorted(path.name for path in base.iterdir()) == ["3", "4"]
+
+
+def test_export_takes_a_saved_model_too(run, whole_run, tmp_path):
+    path = whole_run[0] / "model.keras"
+    status, out, err = run("export", path, tmp_path / "out", "--format", "onxx")
+    assert status == 2 and "Did you mean 'onnx'?" in err
+    status, out, err = run("export", path, tmp_path / "out", "--int8", "--explain")
+    assert (status, out) == (0, f"{tmp_path / 'out' / '1'}\n")
+    card = (tmp_path / "out" / "1" / "README.md").read_text(encoding="utf-8")
+    assert "| weights stored as | int8 |" in card and "`attributions`" in card
 
 
 def test_schemes_are_listed_with_their_equations(run):
@@ -188,7 +199,7 @@ def test_schemes_as_json(run):
         (["predict", "--run-dir", "nowhere", "a"], "nowhere holds no trained model"),
         (["predict", "--file", "nowhere.txt"], "nowhere.txt"),
         (["predict", "--file", "a.txt", "b"], "not both"),
-        (["export", "--run-dir", "nowhere"], "nowhere holds no trained model"),
+        (["export", "nowhere", "out"], "nowhere holds no trained model"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(

@@ -14,6 +14,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # From the ground up: a module imports none that stands after it.
 ORDER = [
+    "quiet",
     "spec",
     "initializers",
     "dense",

@@ -275,8 +275,9 @@ class MultiwayDense(Residual):
             return (x,), history
         history, block = (*history, x), i // 2
         hidden = of_normed(x, self.expand[block], self.epsilon)
-        # GELU; that of TensorFlow takes the root in float32 even of float64.
-        hidden = hidden * (1 + ops.erf(hidden * 0.5**0.5)) / 2
+        # GELU; that of TensorFlow takes the root in float32 even of float64. LiteRT has
+        # no erf, and knows a GELU by the order of these factors.
+        hidden = 0.5 * hidden * (1 + ops.erf(hidden * 0.5**0.5))
         dynamic = ops.matmul(hidden, self.mix[block])
         static = self.static[block]
         weights = static + ops.reshape(dynamic, (*ops.shape(x)[:2], *static.shape))

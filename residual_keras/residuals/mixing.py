@@ -35,8 +35,7 @@ def joined(mixed, share, update):
 
 def apart(x, n):
     """(batch, time, width) as (n, batch, time, width / n)."""
-    batch, time, width = ops.shape(x)
-    return ops.transpose(ops.reshape(x, (batch, time, n, width // n)), (2, 0, 1, 3))
+    return ops.stack(ops.split(x, n, axis=-1))
 
 
 def together(bank):
@@ -104,8 +103,16 @@ def mean_squares(bank):
 
 def for_each(kernel, n):
     """(width, columns) as (width n, n columns), for n streams that stand last."""
-    each = ops.einsum("dc,jk->djkc", kernel, ops.eye(n, dtype=kernel.dtype))
+    each = ops.einsum("dc,jk->djkc", kernel, diagonal(ops.ones(n, kernel.dtype)))
     return ops.reshape(each, (kernel.shape[0] * n, n * kernel.shape[1]))
+
+
+def diagonal(values):
+    """The matrix (n, n) with these on its diagonal, by what every export knows."""
+    n = values.shape[0]
+    return ops.expand_dims(values, 1) * ops.one_hot(
+        ops.arange(n), n, dtype=values.dtype
+    )
 
 
 def sinkhorn(logits, n, iterations):

@@ -17,6 +17,7 @@ from .mixing import (
     combine_and_read,
     connected,
     connections,
+    diagonal,
     joined,
     manifold,
     outer,
@@ -200,7 +201,7 @@ class FracConnections(Residual):
     def write(self, state, update, i):
         _, bank = state
         update = apart(update, bank.shape[0])
-        mix, share = ops.transpose(self.mixes[i]), ops.diag(self.shares[i])
+        mix, share = ops.transpose(self.mixes[i]), diagonal(self.shares[i])
         rows = ops.concatenate([mix, share], axis=1)
         if i + 1 == self.num_sublayers:
             return together(combine(rows, bank, update))
