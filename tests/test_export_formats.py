@@ -232,6 +232,21 @@ def test_the_benchmark_as_typed(tmp_path):
 
 
 @pytest.mark.slow
+def test_stored_in_fewer_bits_as_typed(whole_run):
+    script = pathlib.Path(__file__).parent.parent / "benchmarks" / "stored.py"
+    done = subprocess.run(
+        [sys.executable, script, whole_run[0], "--formats", "saved_model"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    _, _, *rows = done.stdout.splitlines()
+    accuracy = f"{whole_run[1]['test']['accuracy']:.4f}"
+    assert rows[0].startswith(f"| saved_model | float32 | {accuracy} | ")
+    assert [row.split(" | ")[1] for row in rows] == ["float32", "float16", "int8"]
+
+
+@pytest.mark.slow
 def test_half_of_what_keras_stores(tmp_path):
     model = make_model(embed_dim=256)
     ours = export_model(model, tmp_path / "ours").path

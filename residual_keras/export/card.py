@@ -28,10 +28,13 @@ def write_card(path, format, functions, model, measured, facts):
         measured: dict of what was measured, name to value.
         facts: dict of what else to tell, name to value; values may be dicts.
     """
+    kind = f"a {format.name} of residual_keras {__version__}"
     names = ", ".join(f"`{name}`" for name in model.label_names)
     longest = model.vectorizer.max_len
     parts = [
         "# A text classifier",
+        f"It says how likely each label is for a text: {kind}, made of a Keras model "
+        "and compared with it before it was put here.",
         f"Labels, in the order of the probabilities: {names}. Texts are read up to "
         f"{longest} tokens; ids are 0 for padding, at the end, and 1 for an unknown "
         "word.",
