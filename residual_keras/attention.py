@@ -201,8 +201,10 @@ class SelfAttention(keras.layers.Layer):
             own, share = (ops.cast(w, value.dtype) for w in (self.own, self.first))
             value = own * value + share * first
 
-        # What nobody asked for is not passed on, or a stack would have to keep it.
-        memory = first if self.value_residual else None, None
+        # What nobody asked for is not passed on, or a stack would have to keep it. The
+        # first block cannot tell: it mixes no values in.
+        passed_on = self.value_residual or memory is None
+        memory = first if passed_on else None, None
         drops = bool(self.dropout.rate and training)
         if FUSED and not (drops or return_attention_scores or self.score_residual):
             y = fused_attention(query, key, value, bias)

@@ -448,6 +448,7 @@ CHANGED = {
     "rotary": True,
     "qk_norm": True,
     "value_residual": True,
+    "recompute": True,
     "score_residual": True,
     "head_scale": True,
     "kernel_initializer": "he_normal",

@@ -7,8 +7,8 @@ from keras import ops
 
 from ..optimization import layers_of
 from ..stack import Stack
-from ..text import TextVectorizer, as_texts
 from ..text_classifier import TextClassifier
+from ..vectorizer import Vectorizer, as_texts
 
 
 @dataclasses.dataclass
@@ -51,7 +51,7 @@ def opened(model, x):
         ids = model.vectorizer(texts)
         return Opened(model.classifier, ids, words, model.label_names)
     layers = [] if isinstance(model, Stack) else layers_of(model)
-    vectorizers = [one for one in layers if isinstance(one, TextVectorizer)]
+    vectorizers = [one for one in layers if isinstance(one, Vectorizer)]
     if vectorizers:
         texts = as_texts(x)
         return Opened(model, texts, vectorizers[0].tokens(texts))
