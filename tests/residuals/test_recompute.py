@@ -31,7 +31,9 @@ def gradients(encoder, x):
     return [y, *map(ops.convert_to_tensor, tape.gradient(loss, sources))]
 
 
-@pytest.mark.parametrize("in_graph", [False, True])
+@pytest.mark.parametrize(
+    "in_graph", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_the_gradients_of_every_scheme(trained, in_graph, rng):
     """Also what the blocks pass on beside the stream: values and scores."""
     shared = {"value_residual": True, "score_residual": True, "dtype": "float64"}
