@@ -15,7 +15,7 @@ import argparse
 import statistics
 
 from measuring import Results, Worker, load_quietly, quartiles
-from schemes import SIZES, make_step, peak
+from schemes import SIZES, make_step
 
 SCHEMES = ["pre_ln", "deepnorm", "hyper_connections", "attn_res"]
 SCHEMES += ["attn_res(block_size=8)"]
@@ -95,7 +95,9 @@ class Step:
         self.train()
 
     def peak(self):
-        return peak()
+        from residual_keras.compare.worker import peak_memory
+
+        return peak_memory()
 
 
 if __name__ == "__main__":

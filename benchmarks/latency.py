@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 from measuring import Results, load_quietly
-from peers import EMBED_DIM, FF_DIM, NUM_HEADS, KerasBlock
+from peers import EMBED_DIM, FF_DIM, NUM_HEADS, tutorial_blocks
 
 LONGEST, VOCAB_SIZE = 256, 20_000
 KEY = "asked", "tokens"
@@ -85,14 +85,11 @@ def ask_all(layers):
         layers, EMBED_DIM, NUM_HEADS, FF_DIM, residual="post_ln"
     )
     ours = model_of(encoder, MeanPooling())
-    block = KerasBlock.__new__(KerasBlock)
-    block.setting = {
-        "layers": layers,
-        "rate": 0.0,
-        "activation": "relu",
-        "key_dim": EMBED_DIM // NUM_HEADS,
-    }
-    theirs = model_of(block.blocks, keras.layers.GlobalAveragePooling1D())
+
+    def blocks(x):
+        return tutorial_blocks(x, layers, 0.0, "relu", EMBED_DIM // NUM_HEADS)[0]
+
+    theirs = model_of(blocks, keras.layers.GlobalAveragePooling1D())
     served, their_served = map(exported, (ours, theirs))
     return {
         "Keras block, SavedModel, padded": lambda ids: their_served(padded(ids)),

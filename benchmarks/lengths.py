@@ -170,20 +170,14 @@ def padded(vectorizer, texts):
 
 def with_tutorial_blocks(classifier):
     """A classifier with the blocks of the Keras tutorials in its encoder's place."""
-    from peers import KerasBlock
+    from peers import tutorial_blocks
 
-    blocks = KerasBlock.__new__(KerasBlock)
-    blocks.setting = {
-        "layers": SIZES["num_layers"],
-        "rate": 0.1,
-        "activation": "relu",
-        "key_dim": SIZES["embed_dim"],
-    }
-
+    setting = SIZES["num_layers"], 0.1, "relu", SIZES["embed_dim"]
     ids, *layers = classifier.layers
     x = ids.output
     for layer in layers:
-        x = blocks.blocks(x) if layer.name == "encoder" else layer(x)
+        is_encoder = layer.name == "encoder"
+        x = tutorial_blocks(x, *setting)[0] if is_encoder else layer(x)
     return type(classifier)(ids.output, x)
 
 

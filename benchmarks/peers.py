@@ -209,17 +209,8 @@ class KerasBlock(KerasPeer):
     """The block of the Keras tutorials, made of Keras' own layers."""
 
     def blocks(self, x):
-        from keras import layers
-
-        rate, self.parts = self.setting["rate"], []
-        for _ in range(self.setting["layers"]):
-            attention = layers.MultiHeadAttention(NUM_HEADS, self.setting["key_dim"])
-            expand = layers.Dense(FF_DIM, activation=self.setting["activation"])
-            project = layers.Dense(EMBED_DIM)
-            norms = [layers.LayerNormalization(epsilon=EPSILON) for _ in range(2)]
-            self.parts.append((attention, expand, project, *norms))
-            x = norms[0](x + layers.Dropout(rate)(attention(x, x)))
-            x = norms[1](x + layers.Dropout(rate)(project(expand(x))))
+        names = ("layers", "rate", "activation", "key_dim")
+        x, self.parts = tutorial_blocks(x, *(self.setting[name] for name in names))
         return x
 
     def set_weights(self, place, w):
@@ -230,6 +221,21 @@ class KerasBlock(KerasPeer):
         project.set_weights([w["project"], w["project_bias"]])
         first.gamma.assign(w["gain"])
         second.gamma.assign(w["ff_gain"])
+
+
+def tutorial_blocks(x, layers, rate, activation, key_dim):
+    """The blocks of the Keras tutorials on x, and the layers of each."""
+    from keras.layers import Dense, Dropout, LayerNormalization, MultiHeadAttention
+
+    parts = []
+    for _ in range(layers):
+        attention = MultiHeadAttention(NUM_HEADS, key_dim)
+        expand, project = Dense(FF_DIM, activation=activation), Dense(EMBED_DIM)
+        norms = [LayerNormalization(epsilon=EPSILON) for _ in range(2)]
+        parts.append((attention, expand, project, *norms))
+        x = norms[0](x + Dropout(rate)(attention(x, x)))
+        x = norms[1](x + Dropout(rate)(project(expand(x))))
+    return x, parts
 
 
 class KerasHub(KerasPeer):

@@ -14,7 +14,6 @@ share included.
 import argparse
 import functools
 import statistics
-import sys
 
 from measuring import Results, alone, backend_version, cpu_seconds, quartiles
 
@@ -118,18 +117,12 @@ def step_times(spec, sizes, steps):
 
 def peak_memory(spec, sizes):
     """The most memory, in MB, that this process has held after three steps."""
+    from residual_keras.compare.worker import peak_memory as peak
+
     _, step = make_step(spec, sizes)
     for _ in range(3):
         step()
     return peak()
-
-
-def peak():
-    """The most memory, in MB, that this process has held."""
-    import resource
-
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most / 2 ** (20 if sys.platform == "darwin" else 10)
 
 
 if __name__ == "__main__":

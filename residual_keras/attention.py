@@ -64,7 +64,7 @@ class SelfAttention(keras.layers.Layer):
     Returns:
         (batch, time, embed_dim), and where asked the attention weights before dropout,
         (batch, num_heads, time, time), and the memory: V_1, (batch, num_heads, time,
-        key_dim), and the scores without `bias`, each None if nothing asks for it.
+        key_dim), and the scores without `bias`; None for what no block can ask for.
 
     Raises:
         ValueError: if a number is out of range, or `rotary` meets an odd `key_dim`.

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from .drawing import drawn, heatmap, panels
-from .opening import opened, words_of
+from .opening import check_number, opened, words_of
 from .recording import numpy, record
 
 
@@ -36,10 +36,7 @@ class AttentionMaps:
         Raises:
             ValueError: if there is no such text.
         """
-        if not 0 <= text < len(self.mask):
-            raise ValueError(
-                f"text must be a number below {len(self.mask)}. Received: text={text}"
-            )
+        check_number("text", text, len(self.mask))
         real = self.mask[text]
         words = words_of(self.words and self.words[text], real)
         return words, [one[text][:, real][:, :, real] for one in self.weights]
@@ -59,11 +56,8 @@ class AttentionMaps:
             ValueError: if there is no such text or head.
         """
         words, maps = self.of_text(text)
-        heads = len(maps[0])
-        if head is not None and not 0 <= head < heads:
-            raise ValueError(
-                f"head must be a number below {heads}. Received: head={head}"
-            )
+        if head is not None:
+            check_number("head", head, len(maps[0]))
         side = max(3.0, 0.19 * len(words) + 1.6)
         axes = panels(ax, len(maps), width=side * 1.15, height=side)
         for k, (one, weights) in enumerate(zip(axes, maps, strict=True)):

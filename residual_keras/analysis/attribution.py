@@ -12,7 +12,7 @@ from ..optimization import layers_of
 from .decision import labels, log_odds
 from .differentiation import gradients
 from .drawing import panels
-from .opening import opened, words_of
+from .opening import check_number, opened, words_of
 from .recording import numpy, replaced
 
 LINE = 76  # characters in a line of a drawing
@@ -139,13 +139,9 @@ def word_attributions(model, text, label=None, steps=64):
     model = opened(model, [text])
     network, embedding = model.network, the_embedding(model.network)
     ids, end, output = embedded(network, embedding, model.inputs)
-    classes = max(2, output.shape[-1])
     if label is None:
         (label,) = labels(network, output)
-    if not 0 <= label < classes:
-        raise ValueError(
-            f"label must be a number below {classes}. Received: label={label}"
-        )
+    check_number("label", label, max(2, output.shape[-1]))
     real = ids != PADDING_ID
     start = embedding(ops.where(real, UNKNOWN_ID, ids))
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from .drawing import drawn, heatmap, panels
-from .opening import opened
+from .opening import check_number, opened
 from .recording import numpy, record
 
 
@@ -51,10 +51,7 @@ class MixingWeights:
             )
         mask = self.mask
         if text is not None:
-            if not 0 <= text < len(mask):
-                raise ValueError(
-                    f"text must be a number below {len(mask)}. Received: text={text}"
-                )
+            check_number("text", text, len(mask))
             mask = mask & (np.arange(len(mask)) == text)[:, None]
         inner = len(self.over[name])
         return [

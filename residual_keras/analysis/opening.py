@@ -70,6 +70,14 @@ def opened(model, x):
     return Opened(model, inputs)
 
 
+def check_number(name, number, count):
+    """Raises ValueError if a number is none of 0 .. count - 1."""
+    if not 0 <= number < count:
+        raise ValueError(
+            f"{name} must be a number below {count}. Received: {name}={number}"
+        )
+
+
 def words_of(words, mask):
     """How the real tokens of one text are called.
 

@@ -13,14 +13,7 @@ SWEEP = runpy.run_path(
 )
 
 
-@pytest.fixture(
-    params=[
-        name
-        if name in SWEEP["KINDS"].values()
-        else pytest.param(name, marks=pytest.mark.slow)
-        for name in SWEEP["NAMES"]
-    ]
-)
+@pytest.fixture(params=SWEEP["SAMPLED"])
 def classifier(request):
     """A classifier under each scheme; one of each kind if slow tests are out."""
     return made(request.param)

@@ -32,6 +32,11 @@ OPTIONS = [  # beside the defaults
     "siamese_norm(block=3)",
 ]
 KINDS = {OURS[name].__module__: name for name in NAMES}  # of state: a file for each
+# All of them where slow tests are in, else one of each kind.
+SAMPLED = [
+    name if name in KINDS.values() else pytest.param(name, marks=pytest.mark.slow)
+    for name in NAMES
+]
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -46,12 +51,7 @@ def spec(request):
     return request.param
 
 
-@pytest.fixture(
-    params=[
-        name if name in KINDS.values() else pytest.param(name, marks=pytest.mark.slow)
-        for name in NAMES
-    ]
-)
+@pytest.fixture(params=SAMPLED)
 def trained(request):
     """Each registered scheme, to be trained; one of each kind if slow tests are out."""
     return request.param
