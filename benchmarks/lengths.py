@@ -13,7 +13,6 @@ the memory of the process is printed as it goes.
 """
 
 import argparse
-import functools
 import os
 import time
 
@@ -92,6 +91,7 @@ class Run:
         import keras
 
         from residual_keras import TextVectorizer, build_classifier, data
+        from residual_keras.data import batches
 
         keras.utils.set_random_seed(0)
         self.data = data.load("imdb", path=data_path)
@@ -103,7 +103,7 @@ class Run:
         vectorizer.adapt(self.train_split.texts)
         self.vectorizer = vectorizer
         if lengths == "padded":
-            self.vectorizer = functools.partial(padded, vectorizer)
+            self.vectorizer = batches.padded(vectorizer, LONGEST)
         self.model = build_classifier(
             vectorizer.vocab_size, 2, max_len=LONGEST, rate=0.1, word_rate=0.1, **SIZES
         )
@@ -158,14 +158,6 @@ class Run:
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def padded(vectorizer, texts):
-    """Ids (batch, LONGEST)."""
-    import tensorflow as tf
-
-    ids = vectorizer(texts)
-    return tf.pad(ids, [[0, 0], [0, LONGEST - tf.shape(ids)[1]]])
 
 
 def with_tutorial_blocks(classifier):

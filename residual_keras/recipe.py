@@ -77,11 +77,15 @@ class Recipe:
     label_smoothing: float = _option(0.0, "doubt about every label")
     patience: int = _option(3, "epochs without a lower validation loss to stop after")
     precision: str = _option("float32", "or mixed_bfloat16, mixed_float16")
+    pad_to_multiple_of: int | None = _option(
+        None, "ids that a batch's length is a multiple of (1; under XLA 64)"
+    )
     recompute: bool = _option(False, "run each block twice a step, to save memory")
     seed: int = _option(0, "of the initial weights, the order of rows and dropout")
 
     def __post_init__(self):
         positive = ("epochs", "batch_size", "patience", "learning_rate", "clipnorm")
+        positive += ("pad_to_multiple_of",)
         for name in positive:
             value = getattr(self, name)
             if value is not None and not value > 0:

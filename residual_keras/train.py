@@ -161,13 +161,14 @@ def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
     callbacks = [EpochSeconds(), history, state, patience]
     if tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(folder.tensorboard))
-    validation = batches.evaluation_batches(data.validation, model.vectorizer, size)
+    vectorizer = padded_vectorizer(model, recipe.pad_to_multiple_of)
+    validation = batches.evaluation_batches(data.validation, vectorizer, size)
 
     def run(first, last, steps):
         if first >= last or patience_is_out(folder.rows(), recipe.patience):
             return
         training = batches.training_batches(
-            data.train, model.vectorizer, size, seed=recipe.seed, start_step=state.step
+            data.train, vectorizer, size, seed=recipe.seed, start_step=state.step
         )
         if state.step == 0:
             ids, _ = next(iter(training))
@@ -210,9 +211,10 @@ def finish(recipe, folder, model, data, state, status, export):
         "cpu_seconds": sum(row["cpu_seconds"] for row in rows),
     }
     if status == "finished":
-        metrics["validation"] = evaluate(model, data.validation, recipe.batch_size)
+        sizes = recipe.batch_size, recipe.pad_to_multiple_of
+        metrics["validation"] = evaluate(model, data.validation, *sizes)
         if data.test is not None:
-            metrics["test"] = evaluate(model, data.test, recipe.batch_size)
+            metrics["test"] = evaluate(model, data.test, *sizes)
     save(folder.model, model.save)
     if export:
         facts = {**dataclasses.asdict(recipe), **metrics}
@@ -225,18 +227,30 @@ def finish(recipe, folder, model, data, state, status, export):
     return metrics
 
 
-def evaluate(model, split, batch_size=64):
+def padded_vectorizer(model, multiple):
+    """A `TextClassifier`'s vectorizer, padding to a multiple of so many ids.
+
+    None takes 64 where XLA runs the classifier, for it makes a program a length.
+    """
+    multiple = multiple or (64 if model.classifier.jit_compile else 1)
+    return batches.padded(model.vectorizer, multiple)
+
+
+def evaluate(model, split, batch_size=64, pad_to_multiple_of=None):
     """A model's loss and accuracy on a split.
 
     Args:
         model: a `TextClassifier`.
         split: a `Split` with the model's label numbers.
         batch_size: number of texts that are computed at once.
+        pad_to_multiple_of: ids that a batch's length is a multiple of; None for 1, or
+            64 under XLA.
 
     Returns:
         A dict with loss (cross-entropy, nats a text), accuracy and texts (how many).
     """
-    found = batches.evaluation_batches(split, model.vectorizer, batch_size)
+    vectorizer = padded_vectorizer(model, pad_to_multiple_of)
+    found = batches.evaluation_batches(split, vectorizer, batch_size)
     classifier = model.classifier
     copy = keras.Model(classifier.inputs, classifier.outputs)  # keep its own compile
     copy.compile(loss=classifier.default_loss(), metrics=[classifier.accuracy()])

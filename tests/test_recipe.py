@@ -118,6 +118,42 @@ def test_a_fresh_run_is_calibrated_by_its_first_batch(
     np.testing.assert_array_equal(seen[1], seen[0])
 
 
+def test_batches_are_as_long_as_the_recipe_says(tmp_path, monkeypatch, tiny_recipe):
+    from residual_keras import Classifier
+    from residual_keras.train import train
+
+    seen = []
+
+    def spy(name):
+        step = getattr(Classifier, name)
+
+        def spied(self, batch):
+            seen.append((name, batch[0].shape[1]))
+            return step(self, batch)
+
+        return spied
+
+    for name in ("train_step", "test_step"):
+        monkeypatch.setattr(Classifier, name, spy(name))
+    max_len = tiny_recipe.get("max_len", Recipe.max_len)
+    recipe = Recipe(**{**tiny_recipe, "epochs": 1, "pad_to_multiple_of": max_len})
+    train(recipe, tmp_path, verbose=0)
+    assert set(seen) == {("train_step", max_len), ("test_step", max_len)}
+
+
+def test_under_xla_lengths_are_few(tiny_recipe):
+    from residual_keras import train
+    from residual_keras.data import load
+
+    recipe = Recipe(**tiny_recipe)
+    data = load(recipe.data)
+    model = train.build(recipe, data)
+    for jit_compile, time in ((False, 2), (True, 64)):
+        model.classifier.compile(jit_compile=jit_compile)
+        vectorizer = train.padded_vectorizer(model, None)
+        assert vectorizer(["Two words", "One"]).shape == (2, time)
+
+
 def test_many_long_texts_get_fewer_epochs():
     assert Recipe().epochs_for(["a short one"] * 8000) == 12
     assert Recipe().epochs_for(["x" * 1300] * 22_500) == 2

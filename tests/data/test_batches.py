@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 tf = pytest.importorskip("tensorflow")
 
+from residual_keras import TextVectorizer  # noqa: E402
 from residual_keras.data import batches  # noqa: E402
 from residual_keras.data.splits import Split  # noqa: E402
 
@@ -188,3 +189,31 @@ def test_refuses_numbers_out_of_range(split, name, value):
 def test_refuses_to_train_on_nothing():
     with pytest.raises(ValueError, match="Received: split with 0 texts"):
         batches.training_batches(Split([], []), vectorize, 8, seed=0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 13), min_size=1), st.integers(1, 20))
+def test_padding_to_a_multiple_adds_zeros_and_nothing_else(lengths, multiple):
+    vectorizer = TextVectorizer(vocab_size=5, max_len=11)
+    vectorizer.adapt(["a b c"])
+    texts = [" a" * length for length in lengths]
+    ids = vectorizer(texts).numpy()
+    padded = batches.padded(vectorizer, multiple)(texts).numpy()
+    time = padded.shape[1]
+    assert ids.shape[1] <= time < ids.shape[1] + multiple or ids.shape[1] == 0
+    assert time == 11 or (time < 11 and time % multiple == 0)
+    np.testing.assert_array_equal(padded[:, : ids.shape[1]], ids)
+    assert not padded[:, ids.shape[1] :].any()
+
+
+def test_batches_of_one_length_say_so(split):
+    vectorizer = TextVectorizer(vocab_size=5, max_len=11)
+    vectorizer.adapt(["a"])
+    found = batches.evaluation_batches(split, batches.padded(vectorizer, 11), 8)
+    assert found.element_spec[0].shape.as_list() == [None, 11]
+
+
+@pytest.mark.parametrize("multiple", [0, 2.0])
+def test_refuses_to_pad_to_a_multiple_of_nothing(multiple):
+    with pytest.raises(ValueError, match=f"Received: multiple={multiple}"):
+        batches.padded(vectorize, multiple)
