@@ -2,17 +2,18 @@
 
     python benchmarks/latency.py [--lengths N ...] [--times N] [--csv PATH]
 
-Both models are embedding, blocks, mean over the tokens and head, of the same sizes; one
-has `TransformerEncoder(residual="post_ln")`, the other the block of
-benchmarks/peers.py, made of Keras' own layers. Each is exported with `model.export`,
-read back by TensorFlow, and asked for one text of token ids at a time, in turns.
-"padded" asks with the text padded to the longest length, as a model of one fixed length
-must; ours is also asked through Keras, by `predict_on_batch` and a plain call. Printed
-are wall milliseconds, the median and the 99th percentile, and the median ratio to the
-SavedModel of the Keras block at the padded length.
+Both models are embedding, blocks, mean over the tokens and head, of the same sizes;
+ours has `residual="post_ln"` and positions besides, the other is the block of
+benchmarks/peers.py, made of Keras' own layers. That is exported with `model.export`,
+ours by `residual_keras.export` in every format whose runtime is installed, and each is
+asked for one text at a time, in turns: its token ids, or where it says so the raw text.
+"padded" asks with the ids padded to the longest length, as a model of one fixed length
+must. Printed are wall milliseconds, the median and the 99th percentile, and the ratio
+of medians to the SavedModel of the Keras block at the padded length.
 """
 
 import argparse
+import importlib.util
 import statistics
 import tempfile
 import time
@@ -22,6 +23,7 @@ from measuring import Results, load_quietly
 from peers import EMBED_DIM, FF_DIM, NUM_HEADS, tutorial_blocks
 
 LONGEST, VOCAB_SIZE = 256, 20_000
+PADDED = "Keras block, SavedModel, padded"
 KEY = "asked", "tokens"
 COLUMNS = {
     "asked": "{asked}",
@@ -45,9 +47,9 @@ def main():
     results = Results(COLUMNS, KEY, args.csv)
     print(results.head())
     for length in args.lengths:
-        ids = rng.integers(1, VOCAB_SIZE, (args.times, 1, length)).astype("int32")
+        ids = rng.integers(2, VOCAB_SIZE, (args.times, 1, length)).astype("int32")
         found = in_turns(ways, ids)
-        theirs = statistics.median(found["Keras block, SavedModel, padded"])
+        theirs = statistics.median(found[PADDED])
         for name, seconds in found.items():
             middle = statistics.median(seconds)
             results.add(
@@ -66,52 +68,78 @@ def main():
 def in_turns(ways, texts):
     """Wall seconds of every text, by way."""
     found = {name: [] for name in ways}
-    for number, text in enumerate([*texts[:5], *texts]):
+    for number, ids in enumerate([*texts[:5], *texts]):
+        text = " ".join(map(word, ids[0]))
         for name, ask in ways.items():
             started = time.perf_counter()
-            ask(text)
+            ask(text, ids)
             if number >= 5:  # the first ones make graphs and fill caches
                 found[name].append(time.perf_counter() - started)
     return found
 
 
 def ask_all(layers):
-    """The ways to ask for one text, (1, time), by name."""
-    import keras
+    """The ways to ask for the label of one text, by name."""
+    import tensorflow as tf
 
-    from residual_keras import MeanPooling, TransformerEncoder
+    from residual_keras import TextClassifier, TextVectorizer, build_classifier
 
-    encoder = TransformerEncoder(
-        layers, EMBED_DIM, NUM_HEADS, FF_DIM, residual="post_ln"
+    vectorizer = TextVectorizer(VOCAB_SIZE, LONGEST)
+    vectorizer.adapt([" ".join(map(word, range(2, VOCAB_SIZE)))])
+    classifier = build_classifier(
+        VOCAB_SIZE,
+        2,
+        residual="post_ln",
+        num_layers=layers,
+        embed_dim=EMBED_DIM,
+        num_heads=NUM_HEADS,
+        ff_dim=FF_DIM,
+        max_len=LONGEST,
+        pooling="mean",
     )
-    ours = model_of(encoder, MeanPooling())
-
-    def blocks(x):
-        return tutorial_blocks(x, layers, 0.0, "relu", EMBED_DIM // NUM_HEADS)[0]
-
-    theirs = model_of(blocks, keras.layers.GlobalAveragePooling1D())
-    served, their_served = map(exported, (ours, theirs))
+    ours = TextClassifier(classifier, vectorizer, ["bad", "good"])
+    theirs = exported(keras_block(layers))
+    ways = {
+        PADDED: lambda text, ids: theirs(padded(ids)),
+        "Keras block, SavedModel": lambda text, ids: theirs(ids),
+        "ours, in Keras": lambda text, ids: classifier(ids, training=False).numpy(),
+        "ours, `predict` of a raw text": lambda text, ids: ours.predict([text]),
+    }
+    served = in_each_format(ours)
+    signatures = served.pop("saved_model").loaded.signatures
+    by_ids, by_text = signatures["token_ids"], signatures["serving_default"]
     return {
-        "Keras block, SavedModel, padded": lambda ids: their_served(padded(ids)),
-        "Keras block, SavedModel": their_served,
-        "ours, SavedModel, padded": lambda ids: served(padded(ids)),
-        "ours, SavedModel": served,
-        "ours, predict_on_batch": ours.predict_on_batch,
-        "ours, a call": lambda ids: ours(ids, training=False).numpy(),
+        **ways,
+        "ours, SavedModel, padded": lambda text, ids: by_ids(token_ids=padded(ids)),
+        "ours, SavedModel": lambda text, ids: by_ids(token_ids=tf.constant(ids)),
+        "ours, SavedModel of a raw text": lambda text, ids: by_text(
+            text=tf.constant([text])
+        ),
+        **{
+            f"ours, {name}": lambda text, ids, run=run: run([text], ids)
+            for name, run in served.items()
+        },
     }
 
 
-def model_of(blocks, pooling):
-    """A classifier of token ids around a stack of blocks."""
+def word(number):
+    """A word for each id."""
+    return f"w{number}"
+
+
+def keras_block(layers):
+    """The classifier of a Keras tutorial, its heads as wide as ours."""
     import keras
 
     ids = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(VOCAB_SIZE, EMBED_DIM, mask_zero=True)(ids)
-    return keras.Model(ids, keras.layers.Dense(2)(pooling(blocks(x))))
+    x = tutorial_blocks(x, layers, 0.0, "relu", EMBED_DIM // NUM_HEADS)[0]
+    x = keras.layers.GlobalAveragePooling1D()(x)
+    return keras.Model(ids, keras.layers.Dense(2)(x))
 
 
 def exported(model):
-    """The function that a SavedModel of the model serves."""
+    """The function that Keras' own export of a model serves."""
     import tensorflow as tf
 
     with tempfile.TemporaryDirectory() as folder:
@@ -119,6 +147,19 @@ def exported(model):
         loaded = tf.saved_model.load(folder)
     # The module must live as long as its function.
     return lambda ids, loaded=loaded: loaded.serve(tf.constant(ids)).numpy()
+
+
+def in_each_format(model):
+    """Our exports, loaded in their runtimes, by format; of missing ones, nothing."""
+    from residual_keras.export import FORMATS, export_model
+
+    runs = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, kind in FORMATS.items():
+            if all(map(importlib.util.find_spec, kind.libraries)):
+                path = export_model(model, f"{folder}/{name}", name).path
+                runs[name] = kind().load(path)
+    return runs
 
 
 def padded(ids):

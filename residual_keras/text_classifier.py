@@ -111,6 +111,8 @@ class TextClassifier(keras.Model):
         texts = as_texts(texts)
         if not len(texts):
             return np.zeros((0, len(self.label_names)), "float32")
+        if len(texts) <= batch_size and not verbose:
+            return self.predict_on_batch(texts)  # a pipeline costs more than a text
         order = np.argsort(tf.strings.length(texts), kind="stable")
         batches = tf.data.Dataset.from_tensor_slices(tf.gather(texts, order))
         found = super().predict(batches.batch(batch_size), verbose=verbose)
