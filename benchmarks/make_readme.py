@@ -14,7 +14,16 @@ import sys
 from measuring import Results
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-BENCHMARKS = "peers", "growth", "lengths", "latency", "startup", "vectorizers", "gpu"
+BENCHMARKS = (
+    "peers",
+    "growth",
+    "lengths",
+    "latency",
+    "serving",
+    "startup",
+    "vectorizers",
+    "gpu",
+)
 HEAD = """# Benchmarks
 
 One command a question. Each prints a table, and writes it to a CSV file with `--csv`,
