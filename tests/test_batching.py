@@ -10,19 +10,24 @@ from google.protobuf import (
     wrappers_pb2,
 )
 
-PATH = pathlib.Path(__file__).parent.parent / "serving" / "batching.conf"
+ROOT = pathlib.Path(__file__).parent.parent
+PATH = ROOT / "serving" / "batching.conf"
 
 
 def test_the_batching_has_the_fields_of_tensorflow_serving():
     parameters = batching_parameters()
     text = PATH.read_text(encoding="utf-8")
     text_format.Parse(text, parameters)
-    assert parameters.max_batch_size.value > 1
+    most = parameters.max_batch_size.value
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    assert most > 1 and f"more texts than that, {most}, is refused" in " ".join(
+        page.split()
+    )
     assert 0 < parameters.batch_timeout_micros.value < 100_000
     # Its padding repeats the first id of a row, which is no padding to the model.
     assert not parameters.pad_variable_length_inputs
     sizes = list(parameters.allowed_batch_sizes)
-    assert not sizes or sizes[-1] == parameters.max_batch_size.value
+    assert not sizes or sizes[-1] == most
 
 
 def batching_parameters():
