@@ -2,8 +2,8 @@
 
     pip install '.[docs]' && sphinx-build -W -c docs . site
 
-The source folder is the repository's root, so that the notebooks and CONTRIBUTING.md are
-pages as they are.
+The source folder is the repository's root, so that the notebooks and CONTRIBUTING.md
+are pages as they are.
 """
 
 import importlib.metadata
@@ -30,6 +30,7 @@ extensions = [
 
 nb_execution_mode = "off"  # they are shown as they ran; the tests run them
 myst_heading_anchors = 3
+suppress_warnings = ["misc.highlighting_failure"]  # JSON with ... for its numbers
 default_role = "code"  # docstrings write `code` as Markdown does
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
@@ -48,7 +49,7 @@ def as_rest(app, what, name, obj, options, lines):
     for line in lines:
         if line.strip().startswith("```"):
             fenced = not fenced
-            found += [line.replace("```python", ".. code-block:: python")] if fenced else []
+            found += [line.replace("```python", ".. code-block:: python")] * fenced
             found.append("")
         elif fenced:
             found.append(f"    {line}")
@@ -66,5 +67,6 @@ def suffixed(code):
 
 
 def setup(app):
+    """Called by Sphinx."""
     # Before napoleon, which has 500: it writes markup of its own.
     app.connect("autodoc-process-docstring", as_rest, priority=400)

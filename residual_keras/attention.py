@@ -216,11 +216,12 @@ class SelfAttention(keras.layers.Layer):
             if bias is not None:
                 # A row of -inf has no softmax.
                 scores = scores + ops.maximum(ops.cast(bias, scores.dtype), MASKED)
-            if drops or return_attention_scores:
+            keep = None
+            if drops:
+                keep = self.dropout(ops.ones_like(scores), training=training)
+            y = softmax_product(scores, value, keep)
+            if return_attention_scores:
                 weights = ops.cast(softmax(scores), self.compute_dtype)
-                y = ops.matmul(self.dropout(weights, training=training), value)
-            else:
-                y = softmax_product(scores, value)
         if self.head_scale:
             y = y * ops.reshape(ops.cast(self.scales, y.dtype), (-1, 1, 1))
         y = ops.transpose(y, (0, 2, 1, 3))

@@ -46,36 +46,41 @@ def softmax(scores):
     return ops.ones_like(scores) if scores.shape[-1] == 1 else ops.softmax(scores)
 
 
-def softmax_product(scores, value):
-    """softmax(scores) V, with a gradient that takes fewer passes over the weights.
+def softmax_product(scores, value, keep=None):
+    """(softmax(scores) * keep) V, with a gradient of few passes over the weights.
 
-    With weights A, Y = A V and a gradient dY, that of the scores is
-    A (dY V^T - rowsum(dY Y)), element by element: the sum over the keys which the
+    With weights A, kept ones D = A * keep, Y = D V and a gradient dY, that of the scores
+    is D (dY V^T) - A rowsum(dY Y), element by element: the sum over the keys which the
     gradient of a softmax takes is one over key_dim here (Dao et al. 2022,
     arXiv:2205.14135, appendix B).
 
     Args:
         scores: (batch, num_heads, time, time).
         value: (batch, num_heads, time, key_dim).
+        keep: like scores, what dropout multiplies the weights by; None for 1. It has no
+            gradient.
 
     Returns:
         Like value.
     """
 
     @with_gradient
-    def attend(scores, value):
+    def attend(scores, value, *keep):
         weights = softmax(scores)
-        y = ops.matmul(ops.cast(weights, value.dtype), value)
+        kept = weights * ops.cast(keep[0], weights.dtype) if keep else weights
+        y = ops.matmul(ops.cast(kept, value.dtype), value)
 
         def gradient(dy):
-            dvalue = ops.matmul(swap(ops.cast(weights, dy.dtype)), dy)
-            dweights = ops.cast(ops.matmul(dy, swap(value)), scores.dtype)
+            dvalue = ops.matmul(swap(ops.cast(kept, dy.dtype)), dy)
+            dkept = ops.cast(ops.matmul(dy, swap(value)), scores.dtype)
             along = ops.sum(ops.cast(dy * y, scores.dtype), axis=-1, keepdims=True)
-            return weights * (dweights - along), dvalue
+            if not keep:
+                return weights * (dkept - along), dvalue
+            return kept * dkept - weights * along, dvalue, ops.zeros_like(keep[0])
 
         return y, gradient
 
-    return attend(scores, value)
+    return attend(scores, value, *([] if keep is None else [keep]))
 
 
 def swap(x):

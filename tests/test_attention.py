@@ -241,6 +241,22 @@ def test_the_gradient_of_a_softmax_and_its_product(rng, assert_same_gradients):
         *map(ops.convert_to_tensor, (scores, value)),
         atol=1e-9,
     )
+    keep = ops.convert_to_tensor(rng.integers(0, 2, scores.shape) / 0.5)
+    assert_same_gradients(
+        lambda scores, value: softmax_product(scores, value, keep),
+        lambda scores, value: ops.matmul(ops.softmax(scores) * keep, value),
+        *map(ops.convert_to_tensor, (scores, value)),
+        atol=1e-9,
+    )
+
+
+def test_dropout_of_the_weights_keeps_their_mean(rng):
+    """Over many draws, each text's its own."""
+    x = np.repeat(rng.normal(size=(1, 5, 6)), 4000, axis=0)
+    layer = layer_of(3, 2, 6, rate=0.3)
+    plain, dropped = layer(x).numpy()[0], layer(x, training=True).numpy()
+    np.testing.assert_allclose(dropped.mean(0), plain, atol=0.1 * plain.std())
+    assert dropped.std(0).min() > 0.01 * plain.std()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])

@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
 import zipfile
@@ -143,3 +144,13 @@ def test_public_names_are_there_and_documented():
         assert name == "__version__" or getattr(residual_keras, name).__doc__, name
     with pytest.raises(AttributeError, match="no attribute 'Transformer'"):
         _ = residual_keras.Transformer
+
+
+def test_the_api_page_has_every_public_name():
+    import residual_keras
+    from residual_keras import analysis
+
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^\.\. auto(?:class|function):: (\w+)$", page, re.M))
+    assert set(residual_keras.__all__) - {"__version__"} <= shown
+    assert ".. automodule:: residual_keras.analysis" in page and analysis.__all__

@@ -1,11 +1,12 @@
-"""What a residual scheme decides as stacks grow deep: the literature's claims, repeated.
+"""What a residual scheme decides as stacks grow: the literature's claims, repeated.
 
-    python studies/depth/study.py FOLDER [--parts NAME ...] [--data-path TFDS] [--jobs N]
+    python studies/depth/study.py FOLDER [--parts NAME ...] [--data-path TFDS]
+        [--jobs N]
 
 FOLDER keeps every run; the same command goes on where it was stopped. TFDS holds
-imdb_reviews as tensorflow-datasets prepares it. Beside this file it leaves a CSV of each
-part, the figures, and the tables of README.md, which `--pages` writes anew from the CSV
-files without training anything.
+imdb_reviews as tensorflow-datasets prepares it. Beside this file it leaves a CSV of
+each part, the figures, and the tables of README.md, which `--pages` writes anew from
+the CSV files without training anything.
 """
 
 import argparse
@@ -55,6 +56,7 @@ INSIDE = ("pre_ln", "attn_res"), 24  # whose streams are looked into, and how de
 
 
 def main():
+    """The command."""
     options = argparse.ArgumentParser(description="Residual schemes as stacks grow.")
     options.add_argument("folder", help="of the runs, new or begun", nargs="?")
     options.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
