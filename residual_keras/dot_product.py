@@ -49,9 +49,9 @@ def softmax(scores):
 def softmax_product(scores, value, keep=None):
     """(softmax(scores) * keep) V, with a gradient of few passes over the weights.
 
-    With weights A, kept ones D = A * keep, Y = D V and a gradient dY, that of the scores
-    is D (dY V^T) - A rowsum(dY Y), element by element: the sum over the keys which the
-    gradient of a softmax takes is one over key_dim here (Dao et al. 2022,
+    With weights A, kept ones D = A * keep, Y = D V and a gradient dY, that of the
+    scores is D (dY V^T) - A rowsum(dY Y), element by element: the sum over the keys
+    which the gradient of a softmax takes is one over key_dim here (Dao et al. 2022,
     arXiv:2205.14135, appendix B).
 
     Args:
