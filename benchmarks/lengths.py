@@ -20,14 +20,16 @@ from measuring import Results, Worker, load_quietly
 
 LONGEST, BATCH, VOCAB_SIZE = 256, 64, 20_000
 SIZES = {"num_layers": 4, "embed_dim": 128, "num_heads": 4}
-KEY = "block", "lengths", "epochs"
+KEY = "block", "lengths", "epochs", "reviews"
 COLUMNS = {
     "block": "{block}",
     "lengths": "{lengths}",
+    "reviews": "{reviews}",
+    "epochs": "{epochs}",
     "CPU s an epoch": "{cpu_seconds}",
     "wall s": "{wall_seconds}",
     "ratio": "{ratio}",
-    "test accuracy": "{accuracy}",
+    "accuracy on as many": "{accuracy}",
     "graphs": "{graphs}",
 }
 WAYS = [
@@ -61,6 +63,7 @@ def main():
                 {
                     "block": block,
                     "lengths": lengths,
+                    "reviews": run("reviews")[0],
                     "epochs": args.epochs,
                     "cpu_seconds": f"{cpu / args.epochs:.1f}",
                     "wall_seconds": f"{wall / args.epochs:.1f}",
@@ -112,6 +115,10 @@ class Run:
         self.model.compile(keras.optimizers.Adam(5e-4))
         self.traces, self.step = 0, self.model.train_step
         self.model.train_step = self.traced
+
+    def reviews(self):
+        """How many are trained on."""
+        return len(self.train_split)
 
     def train(self, epochs):
         """Trains from raw texts."""
