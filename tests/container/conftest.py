@@ -1,0 +1,164 @@
+"""An image built by buildah, which needs no Docker engine, and what runs in it.
+
+From the environment, for what a machine needs to reach its package registries:
+
+CONTAINER_BASE_ARGS    options of mmdebstrap, which makes the image to build upon
+CONTAINER_BUILD_ARGS   options of `buildah bud`, such as `-v` mounts of certificates
+CONTAINER_STORAGE      a folder that keeps the images (default: a temporary one)
+CONTAINER_IMAGE        an image in that folder to test instead of building one
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+BASE = "localhost/debian-python"
+
+
+class Image:
+    """An image, and one working container of it."""
+
+    def __init__(self, storage):
+        self.buildah = ["buildah", "--storage-driver=vfs", f"--root={storage}/root"]
+        self.buildah.append(f"--runroot={storage}/run")
+        self.name = self.container = None
+
+    def call(self, *arguments):
+        """Runs buildah; returns what it printed."""
+        done = subprocess.run(
+            [*self.buildah, *arguments], stdout=subprocess.PIPE, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def has(self, name):
+        return bool(self.call("images", "-q", "--filter", f"reference={name}"))
+
+    def make_base(self):
+        tar = pathlib.Path(self.buildah[2].split("=")[1]).with_name("base.tar")
+        options = [
+            "--variant=minbase",
+            "--include=python3,python3-venv,ca-certificates",
+        ]
+        options += shlex.split(os.environ.get("CONTAINER_BASE_ARGS", ""))
+        subprocess.run(["mmdebstrap", *options, "bookworm", tar], check=True)
+        scratch = self.call("from", "scratch")
+        self.call("add", scratch, tar, "/")
+        self.call("commit", "--rm", scratch, BASE)
+        tar.unlink()
+
+    def build(self, name):
+        options = ["--isolation=chroot", "--network=host", "--format=docker"]
+        options += ["--build-arg", f"BASE_IMAGE={BASE}"]
+        options += ["--build-arg", "TF_REQUIREMENT=tensorflow>=2.20,<2.22"]
+        options += shlex.split(os.environ.get("CONTAINER_BUILD_ARGS", ""))
+        self.call("bud", *options, "-t", name, str(ROOT))
+
+    def start(self, name):
+        self.name = name
+        self.container = self.call("from", name)
+        self.root = pathlib.Path(self.call("mount", self.container))
+        found = json.loads(self.call("inspect", self.container))
+        self.config = found["Docker"]["config"]
+
+    def command(self, *command, user=None, volume=None, **env):
+        """The command line that does what `docker run` would."""
+        line = [*self.buildah, "run", "--isolation=chroot", "--network=host"]
+        line += [f"--env={name}={value}" for name, value in env.items()]
+        if user is not None:
+            line.append(f"--user={user}:{user}")
+        if volume:
+            line.append(f"--volume={volume}:/home/dev/work")
+        line += [self.container, "--", *self.config["Entrypoint"]]
+        return [*line, *(command or self.config["Cmd"])]
+
+    def run(self, *command, **options):
+        """What a command in the container ended with, as `subprocess.run` tells it."""
+        return subprocess.run(
+            self.command(*command, **options), capture_output=True, text=True
+        )
+
+    @contextlib.contextmanager
+    def running(self, log, *command, **options):
+        """Keeps a command of the container running; what it writes goes to a file."""
+        with open(log, "w") as file:
+            process = subprocess.Popen(
+                self.command(*command, **options),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                yield process
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+                process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory):
+    for program in ("buildah", "mmdebstrap", "ssh"):
+        if not shutil.which(program):
+            pytest.fail(f"{program} is not installed: see CONTRIBUTING.md")
+    kept = os.environ.get("CONTAINER_STORAGE")
+    storage = pathlib.Path(kept or tmp_path_factory.mktemp("storage"))
+    storage.mkdir(parents=True, exist_ok=True)
+    made, name = Image(storage), os.environ.get("CONTAINER_IMAGE")
+    try:
+        if not name:
+            name = "localhost/residual_keras"
+            if not made.has(BASE):
+                made.make_base()
+            made.build(name)
+        made.start(name)
+        yield made
+    finally:
+        if made.container:
+            made.call("rm", made.container)
+        if not kept:
+            made.call("rmi", "--all", "--force")
+
+
+@pytest.fixture(scope="session")
+def wait_for():
+    """Calls a function until it returns something true, and returns that."""
+
+    def wait(function, seconds=60):
+        ends = time.monotonic() + seconds
+        while not (found := function()):
+            assert time.monotonic() < ends, f"{function} stayed false"
+            time.sleep(0.2)
+        return found
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def status():
+    """The HTTP status of JupyterLab's answer at a path, or None where none comes."""
+
+    def ask(path, token=None):
+        request = urllib.request.Request(f"http://127.0.0.1:8888{path}")
+        if token:
+            request.add_header("Authorization", f"token {token}")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return None
+
+    return ask
