@@ -47,14 +47,16 @@ RUN pip install --no-cache-dir --no-deps . \
 
 # Whoever runs the container is called dev: the user made here, or any other id that it
 # is started with, which the entry point writes down for extrausers. Hence a home folder
-# that is everybody's, like /tmp.
+# that is everybody's, like /tmp. SSH gives terminals to the group tty where there is one,
+# which is not for every user to do.
 ARG USER_ID=1000
 COPY notebooks /home/dev/notebooks
 RUN useradd -l --non-unique --uid "${USER_ID}" --home-dir /home/dev --shell /bin/bash dev \
+    && groupdel tty \
     && sed -i 's/^\(passwd\|group\): */&extrausers /' /etc/nsswitch.conf \
     && mkdir /home/dev/work \
-    && chmod 1777 /home/dev /home/dev/work /var/lib/extrausers \
-    && chmod -R a+rwX /home/dev/notebooks
+    && chmod 1777 /home/dev /home/dev/work \
+    && chmod -R a+rwX /home/dev/notebooks /var/lib/extrausers
 ENV HOME=/home/dev LANG=C.UTF-8 SHELL=/bin/bash
 COPY docker/entrypoint.sh docker/sshd_config /usr/local/lib/residual_keras/
 

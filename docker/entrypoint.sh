@@ -6,7 +6,8 @@ set -eu
 user=$(id -u)
 group=$(id -g)
 
-if [ "$user" != 0 ] && [ "$(id -un 2>&1)" != dev ]; then
+if [ "$user" != 0 ] && [ "$(id -u dev)" != "$user" ]; then
+    rm -f /var/lib/extrausers/passwd /var/lib/extrausers/group
     echo "dev:x:$user:$group::$HOME:$SHELL" > /var/lib/extrausers/passwd
     echo "dev:x:$group:" > /var/lib/extrausers/group
 fi

@@ -6,6 +6,7 @@ CONTAINER_BASE_ARGS    options of mmdebstrap, which makes the image to build upo
 CONTAINER_BUILD_ARGS   options of `buildah bud`, such as `-v` mounts of certificates
 CONTAINER_STORAGE      a folder that keeps the images (default: a temporary one)
 CONTAINER_IMAGE        an image in that folder to test instead of building one
+STORAGE_DRIVER         buildah's own: vfs, at thrice the disk, where overlay fails
 """
 
 import contextlib
@@ -30,9 +31,8 @@ class Image:
     """An image, and one working container of it."""
 
     def __init__(self, storage):
-        self.buildah = ["buildah", "--storage-driver=vfs", f"--root={storage}/root"]
-        self.buildah.append(f"--runroot={storage}/run")
-        self.name = self.container = None
+        self.storage, self.container = storage, None
+        self.buildah = ["buildah", f"--root={storage}/root", f"--runroot={storage}/run"]
 
     def call(self, *arguments):
         """Runs buildah; returns what it printed."""
@@ -45,7 +45,7 @@ class Image:
         return bool(self.call("images", "-q", "--filter", f"reference={name}"))
 
     def make_base(self):
-        tar = pathlib.Path(self.buildah[2].split("=")[1]).with_name("base.tar")
+        tar = self.storage / "base.tar"
         options = [
             "--variant=minbase",
             "--include=python3,python3-venv,ca-certificates",
@@ -65,7 +65,6 @@ class Image:
         self.call("bud", *options, "-t", name, str(ROOT))
 
     def start(self, name):
-        self.name = name
         self.container = self.call("from", name)
         self.root = pathlib.Path(self.call("mount", self.container))
         found = json.loads(self.call("inspect", self.container))
@@ -83,10 +82,19 @@ class Image:
         return [*line, *(command or self.config["Cmd"])]
 
     def run(self, *command, **options):
-        """What a command in the container ended with, as `subprocess.run` tells it."""
-        return subprocess.run(
-            self.command(*command, **options), capture_output=True, text=True
-        )
+        """What a command in the container ended with, as `subprocess.run` tells it.
+
+        By way of files: on a busy machine buildah may end before it has handed on all.
+        """
+        files = [self.root / "tmp" / name for name in ("stdout", "stderr")]
+        for file in files:
+            file.unlink(missing_ok=True)
+        line = self.command(*command, **options)
+        start = line.index("--") + 1
+        line[start:start] = ["sh", "-c", '"$@" > /tmp/stdout 2> /tmp/stderr', "sh"]
+        done = subprocess.run(line, capture_output=True, text=True)
+        texts = [file.read_text() if file.exists() else "" for file in files]
+        return subprocess.CompletedProcess(line, done.returncode, *texts)
 
     @contextlib.contextmanager
     def running(self, log, *command, **options):
@@ -97,14 +105,26 @@ class Image:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
             try:
                 yield process
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGTERM)
+                for child in descendants(process.pid):
+                    if name_of(child) == "tini":  # whom `docker stop` would tell
+                        os.kill(child, signal.SIGTERM)
                 process.wait(30)
+
+
+def descendants(process):
+    """The ids of a process' children, and of theirs."""
+    for path in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
+        for child in path.read_text().split():
+            yield int(child)
+            yield from descendants(int(child))
+
+
+def name_of(process):
+    return pathlib.Path(f"/proc/{process}/comm").read_text().strip()
 
 
 @pytest.fixture(scope="session")

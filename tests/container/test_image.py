@@ -1,6 +1,7 @@
 """The image, built and used as a stranger would: `pytest -m container -n 0`."""
 
 import re
+import shutil
 import socket
 import subprocess
 
@@ -27,10 +28,13 @@ def public(path):
     return path.with_suffix(".pub").read_text()
 
 
+SSH = ["-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"]
+SSH += ["-o", "UserKnownHostsFile=/dev/null"]
+SSH += ["-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none"]
+
+
 def ssh(*command, user="dev", key=None, options=()):
-    line = ["ssh", "-p", "2222", "-F", "none", "-o", "StrictHostKeyChecking=no"]
-    line += ["-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"]
-    line += ["-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none", *options]
+    line = ["ssh", "-p", "2222", *SSH, *options]
     line += ["-i", str(key)] if key else ["-o", "IdentityFile=none"]
     line += [f"{user}@127.0.0.1", *command]
     return subprocess.run(
@@ -48,6 +52,8 @@ def lab(request, image, keys, tmp_path_factory, wait_for, status):
         wait_for(lambda: status("/api"))
         [token] = re.findall(r"token=(\w+)", log.read_text())
         yield log, token
+    # A container has one user; this one has two, in turn.
+    shutil.rmtree(image.root / "home/dev/.sshd")
     assert not status("/api")
 
 
@@ -64,7 +70,7 @@ def test_no_key_and_no_token_lies_in_the_image(image):
 
 def test_packages_are_root_s_and_agree(image):
     assert image.config["User"] == "1000"
-    done = image.run("sh", "-c", "pip check && ! test -w /opt/venv/bin")
+    done = image.run("sh", "-c", "pip check && ! test -w /opt/venv/bin", user=FOREIGN)
     assert done.returncode == 0, done.stdout + done.stderr
     code = "import matplotlib, numpy, pandas, residual_keras as r; print(r.__file__)"
     assert "/opt/venv/" in image.run("python", "-c", code).stdout
@@ -96,8 +102,13 @@ def test_ssh_lets_the_key_in_and_finds_the_package(lab, keys):
         assert ssh(command, key=keys[0]).stdout == "/opt/venv/bin/python\n"
     assert "TOKEN" not in ssh("env", key=keys[0]).stdout
     done = ssh("whoami; tty", key=keys[0], options=["-tt"])
-    assert done.stdout.split()[0] == "dev", done
-    assert "/dev/" in done.stdout, "a terminal"
+    assert re.fullmatch(r"dev\s+/dev/pts/\d+\s+", done.stdout), done
+
+
+def test_files_come_out_by_scp(lab, keys, tmp_path):
+    line = ["scp", "-P", "2222", *SSH, "-i", keys[0]]
+    subprocess.run([*line, "dev@127.0.0.1:notebooks/*", tmp_path], check=True)
+    assert (tmp_path / "01_tour.ipynb").stat().st_size > 1000
 
 
 def test_ssh_refuses_all_others(lab, keys):
