@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -161,7 +162,9 @@ def test_why_there_is_no_gpu(tmp_path, monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert "for the CPU alone" in why(built=False).found
     assert "no NVIDIA driver" in why().found and not why().wrong
-    version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Mon Jan 6\n"
+    version = (
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Mon\n"
+    )
     write(tmp_path, proc__driver__nvidia__version=version)
     for value in ("", " ", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
@@ -171,7 +174,10 @@ def test_why_there_is_no_gpu(tmp_path, monkeypatch):
     write(tmp_path, dev__nvidiactl="")
     assert "device files are missing" in why(libraries=()).found
     found = why()
-    assert found.wrong and "570.86.15" in found.found and "='7'" in found.found
+    assert found.wrong and "(570.86.15)" in found.found and "='7'" in found.found
+    (tmp_path / "proc/driver/nvidia/version").unlink()
+    write(tmp_path, dev__dxg="")  # Windows' subsystem for Linux has no /proc entry
+    assert "(version unknown)" in why().found
 
 
 def test_cuda_libraries_that_cannot_be_loaded(tmp_path):
@@ -201,9 +207,16 @@ def test_folders(tmp_path, monkeypatch):
     assert not places.check_folder("x", tmp_path / "file" / "b", "move it").wrong
     monkeypatch.setattr(places, "LEAST_FREE", 1e30)
     assert places.check_folder("x", tmp_path, "y", needed=True).wrong
+
+    def nowhere():
+        raise FileNotFoundError("No usable temporary directory")
+
+    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
-    found = {finding.about: finding.found for finding in places.check_folders()}
-    assert str(tmp_path / "keras") in found["Keras' settings"]
+    found = {finding.about: finding for finding in places.check_folders()}
+    assert str(tmp_path / "keras") in found["Keras' settings"].found
+    assert found["temporary"].wrong and "set TMPDIR" in found["temporary"].do
 
 
 def test_data_sets_that_are_there(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import functools
 import os
 import pathlib
+import re
 
 from ..quiet import stderr_kept
 from .finding import Finding
@@ -116,8 +117,7 @@ def driver_version(root="/"):
         text = pathlib.Path(root, "proc/driver/nvidia/version").read_text()
     except OSError:
         return "version unknown"
-    # NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  (build date)
-    return text.split("Module", 1)[-1].split()[0]
+    return re.search(r"\d+(\.\d+)+|$", text).group() or "version unknown"
 
 
 def check_cuda_libraries(loads, packages, wrong):

@@ -18,16 +18,13 @@ def check_cores(root="/"):
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     usable = len(affinity(0)) if affinity else there
     limits = pathlib.Path(root, "sys/fs/cgroup")
-    quota, period = (
-        numbers(limits / "cpu.max")
-        or (
-            *numbers(limits / "cpu/cpu.cfs_quota_us"),
-            *numbers(limits / "cpu/cpu.cfs_period_us"),
-        )
-        or (0, 1)
+    older = (
+        *numbers(limits / "cpu/cpu.cfs_quota_us"),
+        *numbers(limits / "cpu/cpu.cfs_period_us"),
     )
-    if quota > 0:
-        usable = min(usable, quota / period)
+    for both in (numbers(limits / "cpu.max"), older):
+        if len(both) == 2 and both[0] > 0:
+            usable = min(usable, both[0] / both[1])
     return Finding("cores", f"{usable:.3g} of {there}")
 
 

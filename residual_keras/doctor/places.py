@@ -17,7 +17,11 @@ def check_folders():
     from ..data import snippets
 
     yield check_folder("runs", "runs", "change to a folder that is yours", needed=True)
-    yield check_folder("temporary", tempfile.gettempdir(), "set TMPDIR", needed=True)
+    try:
+        temporary = tempfile.gettempdir()
+    except OSError:  # none can be written to
+        temporary = os.environ.get("TMPDIR", "/tmp")
+    yield check_folder("temporary", temporary, "set TMPDIR", needed=True)
     home = os.environ.get("KERAS_HOME", "~/.keras")
     yield check_folder("Keras' settings", home, "set KERAS_HOME")
     yield check_folder("prepared data", prepared_data(), "set TFDS_DATA_DIR")
@@ -33,7 +37,7 @@ def check_folder(about, path, advice, needed=False):
         advice: what to do where it cannot be written to.
         needed: whether training fails without.
     """
-    path = pathlib.Path(path).expanduser().absolute()
+    path = pathlib.Path(os.path.expanduser(path)).absolute()
     there = next(p for p in (path, *path.parents) if p.exists())
     try:
         tempfile.TemporaryFile(dir=there).close()
@@ -53,8 +57,8 @@ def check_folder(about, path, advice, needed=False):
 
 def prepared_data():
     """The folder in which tensorflow-datasets keeps what it has prepared."""
-    default = "~/tensorflow_datasets"
-    return pathlib.Path(os.environ.get("TFDS_DATA_DIR", default)).expanduser()
+    folder = os.environ.get("TFDS_DATA_DIR", "~/tensorflow_datasets")
+    return pathlib.Path(os.path.expanduser(folder))
 
 
 def check_data(network):
@@ -79,9 +83,9 @@ def check_data(network):
             f"neither prepared in {prepared}, nor {imdb.ARCHIVE} in this folder",
             "--download, or --data-path with the archive; with neither, do without",
         )
-    cached = snippets.cache_folder().expanduser() / snippets.CACHED_NAME
-    if cached.is_file():
-        yield Finding("snippets", f"{cached}")
+    cached = os.path.expanduser(snippets.cache_folder() / snippets.CACHED_NAME)
+    if os.path.isfile(cached):
+        yield Finding("snippets", cached)
     else:
         yield Finding(
             "snippets",
