@@ -98,6 +98,8 @@ def test_nothing_in_a_layer_is_a_secret(steps):
 
 
 def test_how_it_starts(steps):
+    [packages] = [v.split() for v in values(steps, "RUN") if "apt-get install" in v]
+    assert {"curl", "libnss-extrausers", "openssh-server", "tini"} <= set(packages)
     tini, _, shell, script = json.loads(*values(steps, "ENTRYPOINT"))
     assert (tini, shell) == ("tini", "sh")
     [*_, copied] = [v for v in values(steps, "COPY") if v.startswith("docker/")]
