@@ -71,4 +71,4 @@ EXPOSE 8888 2222
 HEALTHCHECK --start-period=60s \
     CMD ["curl", "--fail", "--silent", "--show-error", "http://127.0.0.1:8888/api"]
 ENTRYPOINT ["tini", "--", "sh", "/usr/local/lib/residual_keras/entrypoint.sh"]
-CMD ["jupyter", "lab", "--ip=0.0.0.0", "--port=8888", "--no-browser", "--ServerApp.root_dir=/home/dev"]
+CMD ["jupyter", "lab", "--ip=0.0.0.0", "--port=8888", "--ServerApp.port_retries=0", "--no-browser", "--ServerApp.root_dir=/home/dev"]

@@ -48,10 +48,15 @@ if [ -n "$keys" ]; then
     echo "$accepted" >&2
 fi
 
-if [ "${1:-}" = jupyter ] && [ -z "${JUPYTER_TOKEN:-}${JUPYTER_TOKEN_FILE:-}" ]; then
-    JUPYTER_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(24))')
+if [ "${1:-}" = jupyter ] && [ -z "${JUPYTER_TOKEN:-}" ]; then
+    if [ -n "${JUPYTER_TOKEN_FILE:-}" ]; then
+        JUPYTER_TOKEN=$(cat "$JUPYTER_TOKEN_FILE") # without the end of the line
+    fi
+    if [ -z "${JUPYTER_TOKEN:-}" ]; then
+        JUPYTER_TOKEN=$(python -c 'import secrets; print(secrets.token_hex(24))')
+        echo "JupyterLab: http://127.0.0.1:8888/lab?token=$JUPYTER_TOKEN" >&2
+    fi
     export JUPYTER_TOKEN
-    echo "JupyterLab: http://127.0.0.1:8888/lab?token=$JUPYTER_TOKEN" >&2
 fi
 
 exec "$@"

@@ -10,6 +10,7 @@ STORAGE_DRIVER         buildah's own: vfs, at thrice the disk, where overlay fai
 """
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -27,11 +28,15 @@ ROOT = pathlib.Path(__file__).parents[2]
 BASE = "localhost/debian-python"
 
 
-class Image:
-    """An image, and one working container of it."""
+class Store:
+    """A folder of images, and of containers made of them.
+
+    Args:
+        storage: path of the folder.
+    """
 
     def __init__(self, storage):
-        self.storage, self.container = storage, None
+        self.storage = storage
         self.buildah = ["buildah", f"--root={storage}/root", f"--runroot={storage}/run"]
 
     def call(self, *arguments):
@@ -45,6 +50,7 @@ class Image:
         return bool(self.call("images", "-q", "--filter", f"reference={name}"))
 
     def make_base(self):
+        """Makes the image that stands in for the Dockerfile's own base."""
         tar = self.storage / "base.tar"
         options = [
             "--variant=minbase",
@@ -58,27 +64,39 @@ class Image:
         tar.unlink()
 
     def build(self, name):
+        """Builds the Dockerfile, for the CPU."""
         options = ["--isolation=chroot", "--network=host", "--format=docker"]
         options += ["--build-arg", f"BASE_IMAGE={BASE}"]
         options += ["--build-arg", "TF_REQUIREMENT=tensorflow>=2.20,<2.22"]
         options += shlex.split(os.environ.get("CONTAINER_BUILD_ARGS", ""))
         self.call("bud", *options, "-t", name, str(ROOT))
 
-    def start(self, name):
-        self.container = self.call("from", name)
-        self.root = pathlib.Path(self.call("mount", self.container))
-        found = json.loads(self.call("inspect", self.container))
+
+class Container:
+    """A container of an image, whose user may be another than the image's.
+
+    Args:
+        store: the `Store` that has the image.
+        image: its name.
+        user: an id, of user and group; None is the image's user.
+    """
+
+    def __init__(self, store, image, user=None):
+        self.store, self.user = store, user
+        self.name = store.call("from", image)
+        self.root = pathlib.Path(store.call("mount", self.name))
+        found = json.loads(store.call("inspect", self.name))
         self.config = found["Docker"]["config"]
 
-    def command(self, *command, user=None, volume=None, **env):
+    def command(self, *command, volume=None, **env):
         """The command line that does what `docker run` would."""
-        line = [*self.buildah, "run", "--isolation=chroot", "--network=host"]
+        line = [*self.store.buildah, "run", "--isolation=chroot", "--network=host"]
         line += [f"--env={name}={value}" for name, value in env.items()]
-        if user is not None:
-            line.append(f"--user={user}:{user}")
+        if self.user is not None:
+            line.append(f"--user={self.user}:{self.user}")
         if volume:
             line.append(f"--volume={volume}:/home/dev/work")
-        line += [self.container, "--", *self.config["Entrypoint"]]
+        line += [self.name, "--", *self.config["Entrypoint"]]
         return [*line, *(command or self.config["Cmd"])]
 
     def run(self, *command, **options):
@@ -109,10 +127,22 @@ class Image:
             try:
                 yield process
             finally:
-                for child in descendants(process.pid):
-                    if name_of(child) == "tini":  # whom `docker stop` would tell
-                        os.kill(child, signal.SIGTERM)
-                process.wait(30)
+                stop(process)
+
+
+def stop(process):
+    """Ends a command of a container as `docker stop` does, by telling tini.
+
+    Repeatedly: JupyterLab overhears a signal that comes while it writes to its log.
+    """
+    for _ in range(10):
+        for child in descendants(process.pid):
+            if pathlib.Path(f"/proc/{child}/comm").read_text() == "tini\n":
+                os.kill(child, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+            return
+    pytest.fail("a container did not stop")
 
 
 def descendants(process):
@@ -123,32 +153,39 @@ def descendants(process):
             yield from descendants(int(child))
 
 
-def name_of(process):
-    return pathlib.Path(f"/proc/{process}/comm").read_text().strip()
-
-
 @pytest.fixture(scope="session")
-def image(tmp_path_factory):
+def start(tmp_path_factory):
+    """Starts a `Container` of the image for a user."""
     for program in ("buildah", "mmdebstrap", "ssh"):
         if not shutil.which(program):
             pytest.fail(f"{program} is not installed: see CONTRIBUTING.md")
     kept = os.environ.get("CONTAINER_STORAGE")
     storage = pathlib.Path(kept or tmp_path_factory.mktemp("storage"))
     storage.mkdir(parents=True, exist_ok=True)
-    made, name = Image(storage), os.environ.get("CONTAINER_IMAGE")
+    store, image = Store(storage), os.environ.get("CONTAINER_IMAGE")
     try:
-        if not name:
-            name = "localhost/residual_keras"
-            if not made.has(BASE):
-                made.make_base()
-            made.build(name)
-        made.start(name)
-        yield made
+        if not image:
+            image = "localhost/residual_keras"
+            if not store.has(BASE):
+                store.make_base()
+            store.build(image)
+        yield functools.partial(Container, store, image)
     finally:
-        if made.container:
-            made.call("rm", made.container)
+        store.call("rm", "--all")
         if not kept:
-            made.call("rmi", "--all", "--force")
+            store.call("rmi", "--all", "--force")
+
+
+@pytest.fixture(scope="session")
+def dev(start):
+    """A container of the image's own user."""
+    return start()
+
+
+@pytest.fixture(scope="session")
+def foreign(start):
+    """A container of a user whose id the image does not know."""
+    return start(54321)
 
 
 @pytest.fixture(scope="session")

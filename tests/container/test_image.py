@@ -1,7 +1,7 @@
 """The image, built and used as a stranger would: `pytest -m container -n 0`."""
 
+import os
 import re
-import shutil
 import socket
 import subprocess
 
@@ -10,7 +10,6 @@ import pytest
 from residual_keras import __version__
 
 pytestmark = pytest.mark.container
-FOREIGN = 54321  # an id that the image does not know
 
 
 @pytest.fixture(scope="module")
@@ -42,38 +41,36 @@ def ssh(*command, user="dev", key=None, options=()):
     )
 
 
-@pytest.fixture(scope="module", params=[None, FOREIGN], ids=["dev", "foreign"])
-def lab(request, image, keys, tmp_path_factory, wait_for, status):
+@pytest.fixture(scope="module", params=["dev", "foreign"])
+def lab(request, keys, tmp_path_factory, wait_for, status):
     """JupyterLab as the image starts it: its log's path, and its token."""
     log = tmp_path_factory.mktemp("lab") / "log"
     options = {"JUPYTER_TOKEN": "", "SSH_AUTHORIZED_KEYS": public(keys[0])}
     options |= {"CUDA_VISIBLE_DEVICES": '"-1" \\'}
-    with image.running(log, user=request.param, **options):
+    with request.getfixturevalue(request.param).running(log, **options):
         wait_for(lambda: status("/api"))
         [token] = re.findall(r"token=(\w+)", log.read_text())
         yield log, token
-    # A container has one user; this one has two, in turn.
-    shutil.rmtree(image.root / "home/dev/.sshd")
     assert not status("/api")
 
 
-def test_no_key_and_no_token_lies_in_the_image(image):
+def test_no_key_and_no_token_lies_in_the_image(dev):
     for folder in ("etc", "home", "root", "tmp", "run", "usr/local", "usr/src"):
-        for path in (image.root / folder).rglob("*"):
+        for path in (dev.root / folder).rglob("*"):
             if path.is_file() and not path.is_symlink():
                 content = path.read_bytes()
                 assert b"PRIVATE KEY" not in content, path
                 assert path.name != "authorized_keys", path
-    assert not any(re.search("TOKEN|KEY|PASS", line) for line in image.config["Env"])
-    assert not list((image.root / "var/lib/apt/lists").iterdir())
+    assert not any(re.search("TOKEN|KEY|PASS", line) for line in dev.config["Env"])
+    assert not list((dev.root / "var/lib/apt/lists").iterdir())
 
 
-def test_packages_are_root_s_and_agree(image):
-    assert image.config["User"] == "1000"
-    done = image.run("sh", "-c", "pip check && ! test -w /opt/venv/bin", user=FOREIGN)
+def test_packages_are_root_s_and_agree(dev):
+    assert dev.config["User"] == "1000"
+    done = dev.run("sh", "-c", "pip check && ! test -w /opt/venv/bin")
     assert done.returncode == 0, done.stdout + done.stderr
     code = "import matplotlib, numpy, pandas, residual_keras as r; print(r.__file__)"
-    assert "/opt/venv/" in image.run("python", "-c", code).stdout
+    assert "/opt/venv/" in dev.run("python", "-c", code).stdout
 
 
 def test_a_token_opens_the_lab(lab, status):
@@ -85,12 +82,12 @@ def test_a_token_opens_the_lab(lab, status):
     assert log.read_text().count(token) == 1
 
 
-def test_the_health_check_follows_the_lab(image, lab):
-    kind, *command = image.config["Healthcheck"]["Test"]
+def test_the_health_check_follows_the_lab(dev, lab):
+    kind, *command = dev.config["Healthcheck"]["Test"]
     assert kind == "CMD"
-    assert image.run(*command).returncode == 0
+    assert dev.run(*command).returncode == 0
     command[-1] = command[-1].replace("8888", "8889")
-    assert image.run(*command).returncode != 0
+    assert dev.run(*command).returncode != 0
 
 
 def test_ssh_lets_the_key_in_and_finds_the_package(lab, keys):
@@ -125,10 +122,8 @@ def test_ssh_refuses_all_others(lab, keys):
         assert done.stderr.endswith("Permission denied (publickey).\n"), done.stderr
 
 
-def test_a_token_that_is_given_is_taken_and_not_shown(
-    image, tmp_path, wait_for, status
-):
-    with image.running(tmp_path / "log", JUPYTER_TOKEN="mine-and-secret"):
+def test_a_token_that_is_given_is_taken_and_not_shown(dev, tmp_path, wait_for, status):
+    with dev.running(tmp_path / "log", JUPYTER_TOKEN="mine-and-secret"):
         wait_for(lambda: status("/api"))
         assert status("/api/contents", "mine-and-secret") == 200
         assert status("/api/contents") == 403
@@ -137,47 +132,47 @@ def test_a_token_that_is_given_is_taken_and_not_shown(
     assert "mine-and-secret" not in (tmp_path / "log").read_text()
 
 
-def test_what_is_no_public_key_is_refused(image, keys):
+def test_what_is_no_public_key_is_refused(dev, start, keys):
     for given in ("ssh-ed25519 nonsense", keys[0].read_text()):
-        done = image.run("echo", "started", SSH_AUTHORIZED_KEYS=given)
+        done = dev.run("echo", "started", SSH_AUTHORIZED_KEYS=given)
         assert (done.returncode, done.stdout) == (2, "")
         assert "holds public keys" in done.stderr
-    done = image.run("echo", "x", user=0, SSH_AUTHORIZED_KEYS=public(keys[0]))
+    done = start(0).run("echo", "started", SSH_AUTHORIZED_KEYS=public(keys[0]))
     assert (done.returncode, done.stdout) == (2, "") and "not root" in done.stderr
 
 
-def test_a_caller_s_own_id_trains_and_exports_into_its_folder(image, tmp_path):
+def test_a_caller_s_own_id_trains_and_exports_into_its_folder(foreign, tmp_path):
     tmp_path.chmod(0o755)
     folder = tmp_path / "mine"
     folder.mkdir()
-    done = image.run("true", user=FOREIGN, volume=folder)
+    done = foreign.run("true", volume=folder)
     assert "belongs to 0:0, and 54321:54321 cannot write to it" in done.stderr
 
-    subprocess.run(["chown", f"{FOREIGN}:{FOREIGN}", folder], check=True)
-    options = {"user": FOREIGN, "volume": folder}
-    done = image.run("residual-keras", "doctor", **options)
+    os.chown(folder, foreign.user, foreign.user)
+    done = foreign.run("residual-keras", "doctor", volume=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     train = ["residual-keras", "train", "--epochs=1", "--quiet"]
-    done = image.run(*train, "--data=reviews(train_size=2000)", **options)
+    data = "--data=reviews(train_size=2000)"
+    done = foreign.run(*train, data, volume=folder)
     assert done.returncode == 0, done.stderr
     export = ["residual-keras", "export", "runs/reviews_train_size=2000-pre_ln-1"]
-    done = image.run(*export, "served", **options)
+    done = foreign.run(*export, "served", volume=folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "served/1/saved_model.pb").is_file()
     owners = {(p.stat().st_uid, p.stat().st_gid) for p in folder.rglob("*")}
-    assert owners == {(FOREIGN, FOREIGN)}
+    assert owners == {(foreign.user, foreign.user)}
 
 
-def test_the_first_notebook_runs(image):
+def test_the_first_notebook_runs(foreign):
     path = "/home/dev/notebooks/01_tour.ipynb"
-    done = image.run("jupyter", "execute", "--inplace", path, user=FOREIGN)
+    done = foreign.run("jupyter", "execute", "--inplace", path)
     assert done.returncode == 0, done.stderr
-    told = (image.root / path.lstrip("/")).read_text(encoding="utf-8")
+    told = (foreign.root / path.lstrip("/")).read_text(encoding="utf-8")
     assert "image/png" in told
 
 
-def test_the_cuda_libraries_load_without_a_gpu(image):
-    if not list(image.root.glob("opt/venv/lib/python3*/site-packages/nvidia")):
+def test_the_cuda_libraries_load_without_a_gpu(dev):
+    if not list(dev.root.glob("opt/venv/lib/python3*/site-packages/nvidia")):
         pytest.skip("built for the CPU")
-    done = image.run("env", "-u", "LD_LIBRARY_PATH", "residual-keras", "doctor")
+    done = dev.run("env", "-u", "LD_LIBRARY_PATH", "residual-keras", "doctor")
     assert "all 12 can be loaded" in done.stdout, done.stdout
