@@ -41,7 +41,7 @@ def ssh(*command, user="dev", key=None, options=()):
     )
 
 
-@pytest.fixture(scope="module", params=["dev", "foreign"])
+@pytest.fixture(scope="class", params=["dev", "foreign"])
 def lab(request, keys, tmp_path_factory, wait_for, status):
     """JupyterLab as the image starts it: its log's path, and its token."""
     log = tmp_path_factory.mktemp("lab") / "log"
@@ -73,57 +73,61 @@ def test_packages_are_root_s_and_agree(dev):
     assert "/opt/venv/" in dev.run("python", "-c", code).stdout
 
 
-def test_a_token_opens_the_lab(lab, status):
-    log, token = lab
-    assert len(token) >= 32
-    assert status("/api/contents") == 403
-    assert status("/api/contents", "wrong" + token) == 403
-    assert status("/api/contents/notebooks/01_tour.ipynb", token) == 200
-    assert log.read_text().count(token) == 1
+class TestLab:
+    """While JupyterLab runs."""
+
+    def test_a_token_opens_the_lab(self, lab, status):
+        log, token = lab
+        assert len(token) >= 32
+        assert status("/api/contents") == 403
+        assert status("/api/contents", "wrong" + token) == 403
+        assert status("/api/contents/notebooks/01_tour.ipynb", token) == 200
+        assert log.read_text().count(token) == 1
+
+    def test_the_health_check_follows_the_lab(self, dev, lab):
+        kind, *command = dev.config["Healthcheck"]["Test"]
+        assert kind == "CMD"
+        assert dev.run(*command).returncode == 0
+        command[-1] = command[-1].replace("8888", "8889")
+        assert dev.run(*command).returncode != 0
+
+    def test_ssh_lets_the_key_in_and_finds_the_package(self, lab, keys):
+        code = "import os, residual_keras as r; print(r.__version__, dict(os.environ))"
+        done = ssh("python", "-c", f"'{code}'", key=keys[0])
+        assert done.stdout.startswith(f"{__version__} "), done.stderr
+        assert """'CUDA_VISIBLE_DEVICES': '"-1" \\\\'""" in done.stdout
+        for command in ("which python", "bash -lc 'which python'"):
+            assert ssh(command, key=keys[0]).stdout == "/opt/venv/bin/python\n"
+        assert "TOKEN" not in ssh("env", key=keys[0]).stdout
+        done = ssh("whoami; tty", key=keys[0], options=["-tt"])
+        assert re.fullmatch(r"dev\s+/dev/pts/\d+\s+", done.stdout), done
+
+    def test_files_come_out_by_scp(self, lab, keys, tmp_path):
+        line = ["scp", "-P", "2222", *SSH, "-i", keys[0]]
+        subprocess.run([*line, "dev@127.0.0.1:notebooks/*", tmp_path], check=True)
+        assert (tmp_path / "01_tour.ipynb").stat().st_size > 1000
+
+    def test_ssh_refuses_all_others(self, lab, keys):
+        password = ["-o", "PreferredAuthentications=password,keyboard-interactive"]
+        for options in (
+            {},
+            {"key": keys[1]},
+            {"key": keys[0], "user": "root"},
+            {"key": keys[0], "user": "daemon"},
+            {"options": password},
+        ):
+            done = ssh("true", **options)
+            assert done.returncode == 255, options
+            assert done.stderr.endswith("Permission denied (publickey).\n"), done.stderr
 
 
-def test_the_health_check_follows_the_lab(dev, lab):
-    kind, *command = dev.config["Healthcheck"]["Test"]
-    assert kind == "CMD"
-    assert dev.run(*command).returncode == 0
-    command[-1] = command[-1].replace("8888", "8889")
-    assert dev.run(*command).returncode != 0
-
-
-def test_ssh_lets_the_key_in_and_finds_the_package(lab, keys):
-    code = "import os, residual_keras as r; print(r.__version__, dict(os.environ))"
-    done = ssh("python", "-c", f"'{code}'", key=keys[0])
-    assert done.stdout.startswith(f"{__version__} "), done.stderr
-    assert """'CUDA_VISIBLE_DEVICES': '"-1" \\\\'""" in done.stdout
-    for command in ("which python", "bash -lc 'which python'"):
-        assert ssh(command, key=keys[0]).stdout == "/opt/venv/bin/python\n"
-    assert "TOKEN" not in ssh("env", key=keys[0]).stdout
-    done = ssh("whoami; tty", key=keys[0], options=["-tt"])
-    assert re.fullmatch(r"dev\s+/dev/pts/\d+\s+", done.stdout), done
-
-
-def test_files_come_out_by_scp(lab, keys, tmp_path):
-    line = ["scp", "-P", "2222", *SSH, "-i", keys[0]]
-    subprocess.run([*line, "dev@127.0.0.1:notebooks/*", tmp_path], check=True)
-    assert (tmp_path / "01_tour.ipynb").stat().st_size > 1000
-
-
-def test_ssh_refuses_all_others(lab, keys):
-    password = ["-o", "PreferredAuthentications=password,keyboard-interactive"]
-    for options in (
-        {},
-        {"key": keys[1]},
-        {"key": keys[0], "user": "root"},
-        {"key": keys[0], "user": "daemon"},
-        {"options": password},
-    ):
-        done = ssh("true", **options)
-        assert done.returncode == 255, options
-        assert done.stderr.endswith("Permission denied (publickey).\n"), done.stderr
-
-
-def test_a_token_that_is_given_is_taken_and_not_shown(dev, tmp_path, wait_for, status):
-    with dev.running(tmp_path / "log", JUPYTER_TOKEN="mine-and-secret"):
+@pytest.mark.parametrize("name", ["JUPYTER_TOKEN", "JUPYTER_TOKEN_FILE"])
+def test_a_token_that_is_given_is_taken_and_not_shown(
+    dev, tmp_path, wait_for, status, name
+):
+    (dev.root / "tmp" / "token").write_text("mine-and-secret\n")
+    given = "/tmp/token" if name.endswith("FILE") else "mine-and-secret"
+    with dev.running(tmp_path / "log", **{name: given}):
         wait_for(lambda: status("/api"))
         assert status("/api/contents", "mine-and-secret") == 200
         assert status("/api/contents") == 403
