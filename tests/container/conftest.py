@@ -135,14 +135,19 @@ def stop(process):
 
     Repeatedly: JupyterLab overhears a signal that comes while it writes to its log.
     """
+    started = list(descendants(process.pid))
     for _ in range(10):
         for child in descendants(process.pid):
             if pathlib.Path(f"/proc/{child}/comm").read_text() == "tini\n":
                 os.kill(child, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
-            return
-    pytest.fail("a container did not stop")
+            break
+    else:
+        pytest.fail("a container did not stop")
+    for child in started:  # as the kernel does where tini is the first process
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
 
 
 def descendants(process):

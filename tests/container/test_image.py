@@ -43,14 +43,15 @@ def ssh(*command, user="dev", key=None, options=()):
 
 @pytest.fixture(scope="class", params=["dev", "foreign"])
 def lab(request, keys, tmp_path_factory, wait_for, status):
-    """JupyterLab as the image starts it: its log's path, and its token."""
+    """JupyterLab as the image starts it: its log's path, its token, and its user."""
     log = tmp_path_factory.mktemp("lab") / "log"
     options = {"JUPYTER_TOKEN": "", "SSH_AUTHORIZED_KEYS": public(keys[0])}
     options |= {"CUDA_VISIBLE_DEVICES": '"-1" \\'}
-    with request.getfixturevalue(request.param).running(log, **options):
+    container = request.getfixturevalue(request.param)
+    with container.running(log, **options):
         wait_for(lambda: status("/api"))
         [token] = re.findall(r"token=(\w+)", log.read_text())
-        yield log, token
+        yield log, token, container.user or 1000
     assert not status("/api")
 
 
@@ -77,7 +78,7 @@ class TestLab:
     """While JupyterLab runs."""
 
     def test_a_token_opens_the_lab(self, lab, status):
-        log, token = lab
+        log, token, _ = lab
         assert len(token) >= 32
         assert status("/api/contents") == 403
         assert status("/api/contents", "wrong" + token) == 403
@@ -99,8 +100,9 @@ class TestLab:
         for command in ("which python", "bash -lc 'which python'"):
             assert ssh(command, key=keys[0]).stdout == "/opt/venv/bin/python\n"
         assert "TOKEN" not in ssh("env", key=keys[0]).stdout
-        done = ssh("whoami; tty", key=keys[0], options=["-tt"])
-        assert re.fullmatch(r"dev\s+/dev/pts/\d+\s+", done.stdout), done
+        done = ssh("whoami; id -u; tty", key=keys[0], options=["-tt"])
+        user, id_, tty = done.stdout.split()
+        assert (user, id_) == ("dev", str(lab[2])) and tty.startswith("/dev/pts/")
 
     def test_files_come_out_by_scp(self, lab, keys, tmp_path):
         line = ["scp", "-P", "2222", *SSH, "-i", keys[0]]
