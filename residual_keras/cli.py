@@ -131,6 +131,9 @@ def parser():
     sub.add_argument(
         "--format", choices=("text", "json"), default="text", help="of the answer"
     )
+
+    sub = verb(doctor)
+    sub.add_argument("--network", action="store_true", help="try the downloads, too")
     return top
 
 
@@ -304,6 +307,13 @@ def schemes(args):
         print(json.dumps(plain, indent=2, ensure_ascii=False, default=repr))
     else:
         print(told if args.name else catalogue.table(told, line_width(sys.stdout)))
+
+
+def doctor(args):
+    """Tell what is there and what is missing: versions, devices, folders, data."""
+    from .doctor import report
+
+    return report(network=args.network)
 
 
 def line_width(file):

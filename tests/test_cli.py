@@ -37,7 +37,15 @@ def test_help_answers_without_loading_tensorflow():
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    for verb in ("train", "compare", "evaluate", "predict", "export", "schemes"):
+    for verb in (
+        "train",
+        "compare",
+        "evaluate",
+        "predict",
+        "export",
+        "schemes",
+        "doctor",
+    ):
         assert f"\n    {verb} " in out
     assert out.endswith("set()\n")
 
