@@ -1,6 +1,7 @@
 """What buckets of like lengths save: epochs of movie reviews, tokenising included.
 
-    python benchmarks/lengths.py --data-path FOLDER [--epochs N] [--csv PATH]
+    python benchmarks/lengths.py --data-path FOLDER [--longest N] [--epochs N]
+        [--csv PATH]
     python benchmarks/lengths.py --data-path FOLDER --minutes 60
 
 FOLDER holds imdb_reviews as tensorflow-datasets prepares it. Each way is trained in a
@@ -18,10 +19,11 @@ import time
 
 from measuring import Results, Worker, load_quietly
 
-LONGEST, BATCH, VOCAB_SIZE = 256, 64, 20_000
+BATCH, VOCAB_SIZE = 64, 20_000
 SIZES = {"num_layers": 4, "embed_dim": 128, "num_heads": 4}
-KEY = "block", "lengths", "epochs", "reviews"
+KEY = "longest", "block", "lengths", "epochs", "reviews"
 COLUMNS = {
+    "longest": "{longest}",
     "block": "{block}",
     "lengths": "{lengths}",
     "reviews": "{reviews}",
@@ -44,23 +46,26 @@ def main():
     options = argparse.ArgumentParser(description="Epochs bucketed and padded.")
     options.add_argument("--data-path", required=True, help="a prepared data_dir")
     options.add_argument("--epochs", type=int, default=2, help="default: 2")
+    options.add_argument("--longest", type=int, default=256, help="tokens kept")
     options.add_argument("--reviews", type=int, help="fewer, for a quick look")
     options.add_argument("--minutes", type=float, help="watch the memory instead")
     options.add_argument("--csv", help="a file for the rows")
     args = options.parse_args()
+    given = args.data_path, args.reviews, args.longest
     if args.minutes:
-        with Worker(Run, args.data_path, args.reviews, "ours", "bucketed") as run:
+        with Worker(Run, *given, "ours", "bucketed") as run:
             watch(run, args.minutes)
         return
     results = Results(COLUMNS, KEY, args.csv)
     print(results.head())
     padded = None
     for block, lengths in WAYS:
-        with Worker(Run, args.data_path, args.reviews, block, lengths) as run:
+        with Worker(Run, *given, block, lengths) as run:
             _, cpu, wall = run("train", args.epochs)
             padded = padded or cpu
             results.add(
                 {
+                    "longest": args.longest,
                     "block": block,
                     "lengths": lengths,
                     "reviews": run("reviews")[0],
@@ -89,7 +94,7 @@ def watch(run, minutes):
 class Run:
     """A classifier and its data."""
 
-    def __init__(self, data_path, reviews, block, lengths):
+    def __init__(self, data_path, reviews, longest, block, lengths):
         load_quietly()
         import keras
 
@@ -102,17 +107,18 @@ class Run:
             data.Split(split.texts[:reviews], split.labels[:reviews])
             for split in (self.data.train, self.data.test)
         )
-        vectorizer = TextVectorizer(VOCAB_SIZE, LONGEST, "head_tail")
+        vectorizer = TextVectorizer(VOCAB_SIZE, longest, "head_tail")
         vectorizer.adapt(self.train_split.texts)
         self.vectorizer = vectorizer
         if lengths == "padded":
-            self.vectorizer = batches.padded(vectorizer, LONGEST)
+            self.vectorizer = batches.padded(vectorizer, longest)
         self.model = build_classifier(
-            vectorizer.vocab_size, 2, max_len=LONGEST, rate=0.1, word_rate=0.1, **SIZES
+            vectorizer.vocab_size, 2, max_len=longest, rate=0.1, word_rate=0.1, **SIZES
         )
         if block == "tutorial":
             self.model = with_tutorial_blocks(self.model)
         self.model.compile(keras.optimizers.Adam(5e-4))
+        self.longest = longest
         self.traces, self.step = 0, self.model.train_step
         self.model.train_step = self.traced
 
@@ -154,7 +160,7 @@ class Run:
 
         rng, steps, started = np.random.default_rng(), 0, time.monotonic()
         while time.monotonic() - started < seconds:
-            shape = rng.integers(1, BATCH + 1), rng.integers(1, LONGEST + 1)
+            shape = rng.integers(1, BATCH + 1), rng.integers(1, self.longest + 1)
             ids = rng.integers(0, VOCAB_SIZE // 2, shape)
             self.model.train_on_batch(ids, rng.integers(0, 2, shape[0]))
             steps += 1
