@@ -48,7 +48,7 @@ model.classify(["A text."])  # [(label, probability)]
 residual-keras predict --preset {name} "A text."
 ```
 
-`load_preset(..., num_classes=n)` keeps all but the head, to be trained on other labels."""
+`load_preset(..., num_classes=n)` keeps all but the head, for other labels."""
 
 
 def told(facts, *names):

@@ -3,6 +3,7 @@
 import keras
 
 from .. import saved  # noqa: F401 - makes all our classes known to Keras
+from ..classifier import Classifier
 from ..text_classifier import TextClassifier
 from . import files, shelf, weights
 
@@ -81,4 +82,4 @@ def with_head(classifier, num_classes):
         )
     head = keras.layers.Dense(num_classes, dtype="float32", name="logits")
     logits = head(classifier.layers[-1].input)
-    return type(classifier)(classifier.input, logits, name=classifier.name)
+    return Classifier(classifier.input, logits, name=classifier.name)

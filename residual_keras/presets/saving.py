@@ -84,17 +84,24 @@ def save_to_preset(model, folder, facts=None):
     return folder
 
 
+KINDS = {"recipe": dict, "metrics": dict, "limits": list, "papers": list}
+
+
 def plain(facts):
     """Facts as they come back from JSON, or a ValueError where they would not."""
     try:
         if not isinstance(facts, dict):
             raise TypeError(f"a {type(facts).__name__}")
-        return json.loads(json.dumps(facts, allow_nan=False))
+        found = json.loads(json.dumps(facts, allow_nan=False))
+        for name, kind in KINDS.items():
+            if not isinstance(found.get(name, kind()), kind):
+                raise TypeError(f"{name} must be a {kind.__name__}")
     except (TypeError, ValueError) as error:
         raise ValueError(
             "Facts are a dict of texts, finite numbers, lists and dicts. "
             f"Received: facts={facts!r:.80} ({error})"
         ) from None
+    return found
 
 
 def config(model):
