@@ -60,7 +60,8 @@ def built(folder, said):
     try:
         model = keras.saving.deserialize_keras_object(said["model"], safe_mode=True)
     except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
-        # Keras appends the whole config, thousands of characters.
+        while error.__context__:  # Keras wraps it in the whole config
+            error = error.__context__
         raise ValueError(
             f"{path} names what cannot be built: {str(error)[:200]}. If it has a class "
             "or a scheme of your own, import its module first."

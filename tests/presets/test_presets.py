@@ -4,7 +4,6 @@ import json
 import pickle
 import re
 
-import keras
 import numpy as np
 import pytest
 
@@ -124,7 +123,7 @@ def test_without_weights_only_the_vocabulary_comes(folder, model):
     ("num_classes", "given", "labels"),
     [(3, None, ["0", "1", "2"]), (1, None, ["0", "1"]), (3, "xyz", ["x", "y", "z"])],
 )
-def test_a_new_head_on_all_the_rest(folder, tmp_path, num_classes, given, labels):
+def test_a_new_head_on_all_the_rest(folder, num_classes, given, labels):
     whole, model = (
         load_preset(folder),
         load_preset(folder, num_classes=num_classes, label_names=given),
@@ -135,12 +134,21 @@ def test_a_new_head_on_all_the_rest(folder, tmp_path, num_classes, given, labels
         model.classifier.weights[:-2], whole.classifier.weights[:-2], strict=True
     ):
         np.testing.assert_array_equal(found, right, err_msg=found.path)
-    model.classifier.compile("adam")
+
+
+def test_a_new_head_is_trained_and_saved(folder, tmp_path):
+    model = load_preset(folder, num_classes=3)
     ids = model.vectorizer(TEXTS)
-    model.classifier.fit(ids, np.array([0, 1, 1, 0, 1]), verbose=0)
-    model.save(tmp_path / "tuned.keras")
-    loaded = keras.models.load_model(tmp_path / "tuned.keras")
-    np.testing.assert_allclose(loaded.predict(TEXTS), model.predict(TEXTS), atol=1e-6)
+    model.classifier.compile("adam")
+    before = model.classifier.get_weights()
+    model.classifier.train_on_batch(ids, np.array([0, 1, 2, 0, 1]))
+    after = model.classifier.get_weights()
+    assert not any(map(np.array_equal, before[-2:], after[-2:]))
+    again = load_preset(save_to_preset(model, tmp_path / "tuned"))
+    assert again.label_names == ["0", "1", "2"]
+    np.testing.assert_allclose(
+        again.classifier(ids), model.classifier(ids), atol=2e-2, rtol=1e-3
+    )
 
 
 def test_the_same_number_of_classes_keeps_the_head(folder):
