@@ -32,8 +32,11 @@ def read(folder, expected=None):
     try:
         said = json.loads(data)
         number = said["format"]
-        if not {"name", "sha256", "made", "facts", "model"} <= set(said):
-            raise KeyError
+        if number == FORMAT:
+            parts = [said[name] for name in ("made", "facts", "sha256", "model")]
+            whole = isinstance(said["name"], str)
+            if not whole or not all(isinstance(part, dict) for part in parts):
+                raise TypeError
     except (ValueError, KeyError, TypeError):  # not UTF-8 is a ValueError too
         raise ValueError(f"{path} is no preset, or damaged. {AGAIN}") from None
     if number != FORMAT:

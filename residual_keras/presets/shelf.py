@@ -39,9 +39,9 @@ def entries():
 
 def table(names):
     """A line a preset: name, scheme, size, megabytes and accuracy on the test texts."""
-    lines = [COLUMNS]
+    known, lines = entries(), [COLUMNS]
     for name in names:
-        entry = entries()[name]
+        entry = known[name]
         accuracy = entry["metrics"].get("accuracy")
         lines.append(
             (

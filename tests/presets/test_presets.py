@@ -238,6 +238,7 @@ def unknown_scheme(folder):
             "damaged",
         ),
         (lambda f: rewrite(f, lambda s: s.pop("model")), "preset.json", "damaged"),
+        (lambda f: rewrite(f, lambda s: s.update(sha256=1)), "preset.json", "damaged"),
         (lambda f: rewrite(f, lambda s: s.update(format=2)), "preset.json", "newer"),
         (lambda f: put_weights(f, b"PK"), "weights.npz", "no .npz"),
         (pickled, "weights.npz", "no .npz"),
