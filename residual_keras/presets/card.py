@@ -70,7 +70,8 @@ def how_made(made, facts):
     for key in ("size", "hardware", "seconds"):
         if facts.get(key) is not None:
             rows[key] = facts[key]
-    yield table(("", ""), {**rows, **dict(flat(facts.get("recipe", {})))}.items())
+    asked = dict(flat(facts.get("recipe", {})))  # such as the most words there may be
+    yield table(("", ""), {**rows, **asked, **rows}.items())
 
 
 def reached(made, facts):
@@ -106,8 +107,8 @@ def calibration_row(one):
 def limits(made):
     """What holds for every preset."""
     yield (
-        f"It reads {made['max_len']} tokens of a text ({made['truncation']}) and knows "
-        f"{made['vocab_size']} of them; others are read as unknown."
+        f"It reads {made['max_len']} tokens of a text at most ({made['truncation']}), "
+        f"from a vocabulary of {made['vocab_size']}; all others are unknown to it."
     )
     yield (
         "It spreads its probability over its labels whatever the text: one of another "

@@ -120,7 +120,7 @@ def taken(metrics):
         "hardware": ", ".join([f"{os.cpu_count()} {platform.machine()} cores", *kinds]),
         "seconds": round(metrics["seconds"]),
         "cpu_seconds": round(metrics["cpu_seconds"]),
-        "epochs": metrics["epochs"],
+        "epochs_trained": metrics["epochs"],
         "tensorflow": tf.__version__,
         "validation": metrics["validation"],
         "float32_accuracy": metrics["test"]["accuracy"],
