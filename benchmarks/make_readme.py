@@ -14,8 +14,8 @@ import sys
 from measuring import Results
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-BENCHMARKS = ["peers", "growth", "precision", "lengths", "latency", "serving"]
-BENCHMARKS += ["startup", "vectorizers", "gpu"]
+BENCHMARKS = ["peers", "operations", "growth", "precision", "lengths", "latency"]
+BENCHMARKS += ["serving", "startup", "vectorizers", "gpu"]
 HEAD = """# Benchmarks
 
 One command a question. Each prints a table, and writes it to a CSV file with `--csv`,

@@ -142,6 +142,9 @@ def parser():
     sub.add_argument(
         "--format", choices=("text", "json"), default="text", help="of the answer"
     )
+
+    sub = verb(doctor)
+    sub.add_argument("--network", action="store_true", help="try the downloads, too")
     return top
 
 
@@ -272,7 +275,7 @@ def predict(args):
     if args.file:
         texts = files.read_texts(args.file, text_column=args.text_column)
     else:
-        texts = args.texts or stdin_lines()
+        texts = args.texts or files.stdin_lines()
     asked = args.preset is not None
     model = preset(args.preset) if asked else trained(args.run_dir)[1]
     found = model.predict(texts)
@@ -335,6 +338,13 @@ def schemes(args):
         print(told if args.name else catalogue.table(told, line_width(sys.stdout)))
 
 
+def doctor(args):
+    """Tell what is there and what is missing: versions, devices, folders, data."""
+    from .doctor import report
+
+    return report(network=args.network)
+
+
 def line_width(file):
     """The characters that a line of a terminal holds; None where nothing is cut."""
     return os.get_terminal_size(file.fileno()).columns if file.isatty() else None
@@ -366,19 +376,6 @@ def preset(name):
     with quiet_start():
         from .presets.loading import load_preset
     return load_preset(name)
-
-
-def stdin_lines():
-    """The texts on standard input, one a line."""
-    text = sys.stdin.buffer.read()
-    try:
-        lines = text.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"Standard input must be UTF-8. Received: byte {text[error.start]:#x} at "
-            f"{error.start}."
-        ) from None
-    return lines[:-1] if lines[-1] == "" else lines
 
 
 @contextlib.contextmanager

@@ -85,6 +85,7 @@ def test_the_page_of_tables_is_up_to_date(bench, monkeypatch):
 TINY = {
     "schemes.py": "--small --layers 1 --steps 2 --schemes pre_ln none",
     "growth.py": "--layers 1 --batch 1 --steps 2 --schemes deepnorm --recompute",
+    "operations.py": "--layers 1 --steps 1",
     "precision.py": "--small --layers 1 --steps 2",
     "latency.py": "--layers 1 --lengths 5 --times 5",
     "startup.py": "--times 2",

