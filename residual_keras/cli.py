@@ -5,7 +5,6 @@ TensorFlow is imported inside the verbs, so that `--help` answers at once.
 
 import argparse
 import contextlib
-import csv
 import dataclasses
 import json
 import os
@@ -14,10 +13,13 @@ import sys
 import typing
 
 from . import __version__
+from .answers import WRITERS
 from .compare.plan import VARIED
 from .quiet import stderr_kept
 from .recipe import Recipe
 from .run_folder import RunFolder, newest_folder, next_folder
+from .sizes import SIZES
+from .spec import look_up
 
 INTERRUPTED = 130  # the exit status of what Ctrl-C has ended
 
@@ -69,6 +71,11 @@ def parser():
     )
     sub.add_argument("--quiet", action="store_true", help="a line an epoch")
     sub.add_argument("--tensorboard", action="store_true", help="write its logs too")
+    sub.add_argument(
+        "--size",
+        default=argparse.SUPPRESS,
+        help=f"{', '.join(SIZES)}: blocks, widths and length, where no flag says else",
+    )
     add_recipe_options(sub)
 
     sub = verb(compare)
@@ -108,6 +115,7 @@ def parser():
     sub = verb(predict)
     sub.add_argument("texts", nargs="*", metavar="TEXT", help="default: standard input")
     add_run_dir(sub)
+    sub.add_argument("--preset", help="instead, a preset's name or its folder")
     sub.add_argument("--file", help=".txt (a text a line), .csv, .tsv or .jsonl")
     add_columns(sub, label=False)
     sub.add_argument("--format", choices=WRITERS, default="text", help="of the answers")
@@ -125,6 +133,9 @@ def parser():
     sub.add_argument(
         "--explain", action="store_true", help="tell what each token adds, too"
     )
+
+    sub = verb(presets)
+    sub.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="*imdb")
 
     sub = verb(schemes)
     sub.add_argument("name", nargs="?", metavar="NAME", help="tell all of this one")
@@ -178,17 +189,19 @@ def recipe_options(args):
 def train(args):
     """Train a classifier; by default a small one on embedded reviews, in minutes."""
     given = recipe_options(args)
+    size = {"size": args.size} if "size" in args else {}
     if args.resume:
         if not args.run_dir:
             raise ValueError("--resume goes on with a run: name it with --run-dir.")
-        if given:
+        if given or size:
             raise ValueError(
                 "--resume goes on with the run's own config.json: leave out "
-                + ", ".join(f"--{name.replace('_', '-')}" for name in given)
+                + ", ".join(f"--{name.replace('_', '-')}" for name in {**size, **given})
             )
         recipe, folder = None, args.run_dir
     else:
-        recipe = Recipe(**given)
+        sized = look_up(SIZES, args.size, "size") if size else {}
+        recipe = Recipe(**{**sized, **given})
         folder = args.run_dir or next_folder(recipe)
     with quiet_start():
         from .train import train as run
@@ -257,11 +270,14 @@ def predict(args):
 
     if args.file and args.texts:
         raise ValueError("Give texts or --file, not both.")
+    if args.preset is not None and args.run_dir:
+        raise ValueError("Give --run-dir or --preset, not both.")
     if args.file:
         texts = files.read_texts(args.file, text_column=args.text_column)
     else:
-        texts = args.texts or stdin_lines()
-    _, model = trained(args.run_dir)
+        texts = args.texts or files.stdin_lines()
+    asked = args.preset is not None
+    model = preset(args.preset) if asked else trained(args.run_dir)[1]
     found = model.predict(texts)
     WRITERS[args.format](model.label_names, texts, found.tolist(), sys.stdout)
 
@@ -291,6 +307,19 @@ def export(args):
         f"{FORMATS[args.format].next_step(found.path)}",
         file=sys.stderr,
     )
+
+
+def presets(args):
+    """List the trained models that come with the package."""
+    from .presets import shelf
+
+    names = shelf.list_presets(args.pattern)
+    if names:
+        print(shelf.table(names))
+    elif shelf.list_presets():
+        raise ValueError(shelf.unknown(args.pattern))
+    else:
+        print("This version comes with no presets.", file=sys.stderr)
 
 
 def schemes(args):
@@ -339,47 +368,14 @@ def load(path):
     return load_model(path)
 
 
-def stdin_lines():
-    """The texts on standard input, one a line."""
-    text = sys.stdin.buffer.read()
-    try:
-        lines = text.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"Standard input must be UTF-8. Received: byte {text[error.start]:#x} at "
-            f"{error.start}."
-        ) from None
-    return lines[:-1] if lines[-1] == "" else lines
+def preset(name):
+    """The model of a preset."""
+    from .presets.shelf import find
 
-
-def write_text(label_names, texts, rows, file):
-    """Writes label, probability and text, a line each, apart by tabs."""
-    for text, row in zip(texts, rows, strict=True):
-        sure = max(row)
-        cells = label_names[row.index(sure)], f"{sure:.3f}", " ".join(text.split())
-        print(*cells, sep="\t", file=file)
-
-
-def write_csv(label_names, texts, rows, file):
-    """Writes text, label and each label's probability as CSV."""
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["text", "label", *label_names])
-    for text, row in zip(texts, rows, strict=True):
-        writer.writerow([text, label_names[row.index(max(row))], *row])
-
-
-def write_json(label_names, texts, rows, file):
-    """Writes a JSON object a line: text, label and each label's probability."""
-    for text, row in zip(texts, rows, strict=True):
-        answer = {
-            "text": text,
-            "label": label_names[row.index(max(row))],
-            "probabilities": dict(zip(label_names, row, strict=True)),
-        }
-        print(json.dumps(answer, ensure_ascii=False), file=file)
-
-
-WRITERS = {"text": write_text, "csv": write_csv, "json": write_json}
+    find(name)  # a wrong name is told at once
+    with quiet_start():
+        from .presets.loading import load_preset
+    return load_preset(name)
 
 
 @contextlib.contextmanager

@@ -43,6 +43,7 @@ def test_help_answers_without_loading_tensorflow():
         "evaluate",
         "predict",
         "export",
+        "presets",
         "schemes",
         "doctor",
     ):
@@ -199,6 +200,8 @@ def test_schemes_as_json(run):
         (["train", "--rate", "1.5"], "1.5"),
         (["train", "--resume"], "--run-dir"),
         (["train", "--resume", "--run-dir", "x", "--rate", "0"], "leave out --rate"),
+        (["train", "--size", "smal"], "Did you mean 'small'?"),
+        (["train", "--resume", "--run-dir", "x", "--size", "tiny"], "leave out --size"),
         (["compare", "x", "--seeds", "1", "1"], "nothing twice"),
         (["compare", "x", "--jobs", "0"], "jobs must be positive"),
         (["compare", "x", "--baseline", "post_lm"], "Did you mean 'post_ln'?"),
@@ -207,6 +210,8 @@ def test_schemes_as_json(run):
         (["predict", "--run-dir", "nowhere", "a"], "nowhere holds no trained model"),
         (["predict", "--file", "nowhere.txt"], "nowhere.txt"),
         (["predict", "--file", "a.txt", "b"], "not both"),
+        (["predict", "--preset", "nowhere", "a"], "No preset 'nowhere'"),
+        (["predict", "--preset", "x", "--run-dir", "y", "a"], "not both"),
         (["export", "nowhere", "out"], "nowhere holds no trained model"),
     ],
 )
@@ -258,6 +263,61 @@ def test_compare_hands_on_what_was_given_and_prints_the_tables(
     assert given == {"schemes": ["pre_ln", spec], "seeds": [3, 5], "embed_dim": 16}
     status, out, err = run("compare", tmp_path / "study", "--jobs", 2)
     assert (status, out) == (130, "") and "The same command goes on." in err
+
+
+def test_a_size_says_what_no_flag_says(run, monkeypatch):
+    from residual_keras import train
+    from residual_keras.sizes import SIZES
+
+    asked = []
+
+    def kept(recipe, folder, **options):
+        asked.append(recipe)
+        return {"status": "finished"}
+
+    monkeypatch.setattr(train, "train", kept)
+    assert run("train", "--size", "small", "--num-layers", 3)[0] == 0
+    assert asked == [Recipe(**{**SIZES["small"], "num_layers": 3})]
+
+
+def test_presets_are_listed_and_asked(run, tmp_path, monkeypatch, whole_run):
+    from residual_keras import load_model, save_to_preset
+    from residual_keras.presets import shelf
+
+    monkeypatch.setattr(shelf, "ROOT", tmp_path)
+    (tmp_path / "presets.json").write_text("{}", encoding="utf-8")
+    assert run("presets") == (0, "", "This version comes with no presets.\n")
+    assert run("presets", "*imdb*") == (0, "", "This version comes with no presets.\n")
+    model = load_model(whole_run[0] / "model.keras")
+    for name, facts in {
+        "tiny_pre_ln_reviews": {"size": "tiny", "metrics": {"accuracy": 0.8765}},
+        "mine": {},
+    }.items():
+        save_to_preset(model, tmp_path / name, facts)
+        shelf.enter(name)
+    status, out, err = run("presets")
+    assert (status, err) == (0, "")
+    assert [line.split() for line in out.rstrip().split("\n")] == [
+        ["name", "scheme", "size", "MB", "accuracy"],
+        ["mine", "pre_ln", "0.0"],
+        ["tiny_pre_ln_reviews", "pre_ln", "tiny", "0.0", "0.876"],
+    ]
+    assert "mine" not in run("presets", "tiny*")[1]
+    for arguments in (["presets", "tiny_pre_ln"], ["predict", "--preset", "mien", "a"]):
+        status, out, err = run(*arguments)
+        assert (status, out) == (2, "") and "Did you mean" in err
+        assert err.count("\n") == 1
+
+    for name in ("mine", tmp_path / "mine"):
+        status, out, err = run("predict", "--preset", name, "the plot was superb")
+        label, _, text = out.rstrip().split("\t")
+        assert (status, err, text) == (0, "", "the plot was superb")
+        assert label in model.label_names
+    weights = tmp_path / "mine" / "weights.npz"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    status, out, err = run("predict", "--preset", "mine", "a")
+    assert (status, out) == (2, "") and f"{weights} is not the file" in err
+    assert err.count("\n") == 1
 
 
 def test_no_network_is_told_in_seconds(run, tmp_path, monkeypatch):

@@ -12,6 +12,11 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = ROOT / "residual_keras"
 FILES = sorted(PACKAGE.rglob("*.py"))
+SHELF = [  # what else comes with it: trained models
+    path
+    for path in sorted((PACKAGE / "presets").rglob("*"))
+    if path.is_file() and path.suffix not in (".py", ".pyc")
+]
 
 # From the ground up: a module imports none that stands after it.
 ORDER = [
@@ -39,6 +44,7 @@ ORDER = [
     "text",
     "wordpiece",
     "text_classifier",
+    "sizes",
     "recipe",
     "run_folder",
     "training_state",
@@ -46,9 +52,11 @@ ORDER = [
     "data",
     "saved",
     "export",
+    "presets",
     "train",
     "analysis",
     "compare",
+    "answers",
     "doctor",
     "cli",
     "__main__",
@@ -109,20 +117,25 @@ def test_no_scheme_s_name_is_branched_on_outside_residuals():
                 assert not words & set(residuals.SCHEMES), (path.name, node.lineno)
 
 
-def test_the_wheel_holds_every_module_and_nothing_else(tmp_path):
+def test_the_wheel_holds_every_module_and_preset_and_nothing_else(tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path]
     source = tmp_path / "source"  # building leaves files in the tree
     source.mkdir()
     for name in ("setup.cfg", "setup.py", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    for path in FILES:
-        copy = source / path.relative_to(ROOT)
+    files = {path.relative_to(ROOT): path.read_bytes() for path in [*FILES, *SHELF]}
+    preset = pathlib.Path("residual_keras", "presets", "made_up")
+    files |= {
+        preset / name: b"" for name in ("preset.json", "weights.npz", "README.md")
+    }
+    for path, data in files.items():
+        copy = source / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+        copy.write_bytes(data)
     subprocess.run([*command, source], check=True)
     [wheel] = tmp_path.glob("*.whl")
     held = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
-    assert held == {path.relative_to(ROOT).as_posix() for path in FILES}
+    assert held == {path.as_posix() for path in files}
 
 
 def test_the_core_needs_neither_datasets_nor_plots():

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import sys
 from typing import NamedTuple
 
 from .records import (
@@ -262,6 +263,23 @@ def read_texts(
         return texts
     records = read_records(path, {"text_column": text_column})
     return [_to_text(text, place) for place, (text,) in records]
+
+
+def stdin_lines() -> list[str]:
+    """Read the texts on standard input, one a line.
+
+    Raises:
+        ValueError: If they are not UTF-8.
+    """
+    text = sys.stdin.buffer.read()
+    try:
+        lines = text.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"Standard input must be UTF-8. Received: byte {text[error.start]:#x} at "
+            f"{error.start}."
+        ) from None
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _read(path, columns: dict) -> list[Row]:

@@ -69,19 +69,24 @@ def described(tensors):
 
 def made(format, model):
     """By what, and of what."""
-    found = {
+    return {
         "residual_keras": __version__,
         "Keras": importlib.metadata.version("keras"),
         "TensorFlow": tf.__version__,
         "format": format.name,
         "weights stored as": format.storage,
         "parameters": model.classifier.count_params(),
+        **built_from(model.classifier),
     }
-    for layer in model.classifier.layers:
+
+
+def built_from(classifier):
+    """The options of a classifier's encoder, as far as a reader of a card asks."""
+    for layer in classifier.layers:
         if layer.name == "encoder":
             config = layer.get_config()
-            found |= {name: config[name] for name in ENCODER if name in config}
-    return found
+            return {name: config[name] for name in ENCODER if name in config}
+    return {}
 
 
 def flat(facts, before=""):

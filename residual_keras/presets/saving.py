@@ -1,0 +1,136 @@
+"""A trained model as a preset that others load."""
+
+import importlib.metadata
+import json
+import pathlib
+import shutil
+
+import keras
+
+from .. import __version__, catalogue
+from ..export.card import built_from
+from ..export.precision import in_float32
+from ..run_folder import save
+from ..spec import parse
+from ..text_classifier import TextClassifier
+from . import files, weights
+from .card import card
+
+
+def save_to_preset(model, folder, facts=None):
+    """Writes a model as a preset: preset.json, weights.npz and README.md, its card.
+
+    Weights are stored in half precision where that is precise enough, what is not
+    trained exactly. The optimizer is left out. It is written beside and renamed.
+
+    Args:
+        model: a `TextClassifier`.
+        folder: the path of the preset, whose last part is its name; nothing may be
+            there yet.
+        facts: a dict of what the card should tell, all of it plain values. It knows
+            about, data, licence, source, size, command, recipe (a dict), hardware,
+            seconds, metrics (what `measure` gives), float32_accuracy, limits and papers
+            (lists of sentences), and tells whatever else there is too.
+
+    Returns:
+        The path of the folder.
+
+    Raises:
+        ValueError: if the model is none, a weight is not finite, `facts` are not plain
+            values, or the folder is there already or cannot be written.
+
+    Example:
+        >>> save_to_preset(model, "presets/mine", {"data": "my letters"}).name
+        'mine'
+    """
+    folder = pathlib.Path(folder).expanduser().absolute()
+    if not isinstance(model, TextClassifier):
+        raise ValueError(
+            "A preset is made of a TextClassifier, which has its vocabulary with it. "
+            f"Received: {type(model).__name__}"
+        )
+    if folder.exists():
+        raise ValueError(
+            f"{folder} is there already. Choose another folder for the preset."
+        )
+    model = in_float32(model)
+    said = {
+        "format": files.FORMAT,
+        "name": folder.name,
+        "made": made(model),
+        "facts": plain({} if facts is None else facts),
+    }
+    contents = {
+        files.WEIGHTS: weights.packed(model.classifier.weights),
+        files.CARD: card(said).encode("utf-8"),
+    }
+    said["sha256"] = {name: files.digest(data) for name, data in contents.items()}
+    said["model"] = config(model)
+    text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+    contents[files.PRESET] = text.encode("utf-8")
+
+    def write(beside):
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        for name, data in contents.items():
+            (beside / name).write_bytes(data)
+
+    try:
+        save(folder, write)
+    except OSError as error:
+        raise ValueError(
+            f"Cannot write the preset {folder}: {error.strerror}."
+        ) from None
+    return folder
+
+
+KINDS = {"recipe": dict, "metrics": dict, "limits": list, "papers": list}
+
+
+def plain(facts):
+    """Facts as they come back from JSON, or a ValueError where they would not."""
+    try:
+        if not isinstance(facts, dict):
+            raise TypeError(f"a {type(facts).__name__}")
+        found = json.loads(json.dumps(facts, allow_nan=False))
+        for name, kind in KINDS.items():
+            if not isinstance(found.get(name, kind()), kind):
+                raise TypeError(f"{name} must be a {kind.__name__}")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "Facts are a dict of texts, finite numbers, lists and dicts. "
+            f"Received: facts={facts!r:.80} ({error})"
+        ) from None
+    return found
+
+
+def config(model):
+    """What Keras needs to build the model again; its optimizer is nobody's concern."""
+    found = keras.saving.serialize_keras_object(model)
+    for part in (found, found["config"]["classifier"]):
+        part.pop("compile_config", None)
+    return found
+
+
+def made(model):
+    """Of what it is made, by whom the scheme is, and what made it."""
+    vectorizer, encoder = model.vectorizer, built_from(model.classifier)
+    return {
+        **encoder,
+        "parameters": model.classifier.count_params(),
+        "vocab_size": vectorizer.vocab_size,
+        "max_len": vectorizer.max_len,
+        "truncation": vectorizer.truncation,
+        "labels": model.label_names,
+        "papers": papers(encoder.get("residual")),
+        "residual_keras": __version__,
+        "keras": importlib.metadata.version("keras"),
+    }
+
+
+def papers(spec):
+    """Who published a scheme, and where, as far as its docstring tells."""
+    if spec is None:
+        return []
+    source = catalogue.describe(parse(spec)[0]).source
+    return [source] if source else []

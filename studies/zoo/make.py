@@ -1,0 +1,146 @@
+"""Makes one preset of the package: trains it, measures it, and puts it on the shelf.
+
+    python studies/zoo/make.py NAME [--data-path FOLDER] [--run-dir FOLDER]
+
+The same command goes on where it was stopped. The preset goes into
+residual_keras/presets/NAME, and its figures into presets.json there. The test texts
+decide nothing: the trained model is evaluated on them in float32, and what is stored
+of it in half precision. NAME is one of PRESETS, such as small_pre_ln_imdb.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import os
+import pathlib
+import platform
+import sys
+import tempfile
+
+from residual_keras.presets import files, shelf
+from residual_keras.recipe import Recipe
+from residual_keras.run_folder import RunFolder
+from residual_keras.sizes import SIZES
+from residual_keras.spec import look_up
+
+SCHEMES = {
+    "post_ln": "post_ln",
+    "pre_ln": "pre_ln",
+    "attention_residual": "attention_residual",
+    "deepnorm": "deepnorm",
+    "rezero": "rezero",
+    "hyper_connections": "hyper_connections",
+    "attn_res": "attn_res(block_size=2)",
+}
+DATA = {
+    "imdb": {
+        "data": "IMDB, the Large Movie Review Dataset: 25,000 reviews to train on, a "
+        "tenth of them kept for validation, and 25,000 to test on",
+        "licence": "none is stated; its makers ask to cite them. The preset has words "
+        "and weights from it, and no text",
+        "source": "Maas et al. 2011, ACL, https://aclanthology.org/P11-1015",
+        "limits": [
+            "It has read English film reviews that say clearly what their writers "
+            "think; those in between were left out of the data."
+        ],
+    },
+    "reviews": {
+        "data": "reviews: short film reviews that the package's own grammar generates",
+        "licence": "that of the package",
+        "source": "residual_keras.data",
+        "limits": ["It knows the few hundred words of a grammar, and nothing else."],
+    },
+}
+PRESETS = {
+    f"{size}_{scheme}_{data}": {"size": size, "data": data, "residual": SCHEMES[scheme]}
+    for size, scheme, data in itertools.product(("tiny", "small"), SCHEMES, DATA)
+}
+
+
+def main(arguments=None):
+    """The command; returns its exit status."""
+    options = argparse.ArgumentParser(description="Makes one preset of the package.")
+    options.add_argument("name", metavar="NAME", help="such as small_pre_ln_imdb")
+    options.add_argument("--data-path", help="imdb: as `residual-keras train` takes it")
+    options.add_argument("--run-dir", help="default: runs/zoo/NAME")
+    args = options.parse_args(arguments)
+    run_dir = args.run_dir or pathlib.Path("runs", "zoo", args.name)
+    try:
+        return make(args.name, args.data_path, RunFolder(run_dir))
+    except ValueError as error:
+        print(f"make.py: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+
+
+def make(name, data_path, run):
+    """Does what of it is not done yet; returns the exit status."""
+    options = dict(look_up(PRESETS, name, "preset to make"))
+    facts = {**DATA[options["data"].split("(")[0]], "size": options.pop("size")}
+    recipe = Recipe(**{**SIZES[facts["size"]], **options}, data_path=data_path)
+    if not (shelf.ROOT / name).exists():
+        metrics = trained(recipe, run)
+        if metrics["status"] == "interrupted":
+            print("Interrupted. The same command goes on.", file=sys.stderr)
+            return 130
+        path = " --data-path FOLDER" if data_path else ""
+        facts["command"] = f"python studies/zoo/make.py {name}{path}"
+        store(name, recipe, run, {**facts, **taken(metrics)})
+    shelf.enter(name)
+    print(shelf.table([name]))
+    return 0
+
+
+def trained(recipe, run):
+    """The metrics of a finished run, or of one that was interrupted."""
+    begun = run.config.exists()
+    if begun and elsewhere(run.recipe()) != elsewhere(recipe):
+        raise ValueError(f"{run.path} holds a run of another recipe. Give --run-dir.")
+    metrics = run.read_metrics()
+    if metrics.get("status") == "finished":
+        return metrics
+    from residual_keras.train import train
+
+    recipe = None if begun else recipe
+    return train(recipe, run.path, resume=begun, verbose=2, export=False)
+
+
+def elsewhere(recipe):
+    """A recipe without the place of its data."""
+    return dataclasses.replace(recipe, data_path=None)
+
+
+def taken(metrics):
+    """What the training took, and what it reached before half precision."""
+    import tensorflow as tf
+
+    gpus = tf.config.list_physical_devices("GPU")
+    names = [tf.config.experimental.get_device_details(gpu) for gpu in gpus]
+    kinds = [name.get("device_name", "a GPU") for name in names]
+    return {
+        "hardware": ", ".join([f"{os.cpu_count()} {platform.machine()} cores", *kinds]),
+        "seconds": round(metrics["seconds"]),
+        "cpu_seconds": round(metrics["cpu_seconds"]),
+        "epochs_trained": metrics["epochs"],
+        "tensorflow": tf.__version__,
+        "validation": metrics["validation"],
+        "float32_accuracy": metrics["test"]["accuracy"],
+    }
+
+
+def store(name, recipe, run, facts):
+    """Writes the preset, with figures of the very weights that it holds."""
+    from residual_keras import data, load_model, load_preset, save_to_preset
+    from residual_keras.presets.measure import measure
+
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch, name)
+        stored = load_preset(save_to_preset(load_model(run.model), scratch))
+    test = data.load(recipe.data, **recipe.data_options()).test
+    facts["recipe"] = dataclasses.asdict(elsewhere(recipe))
+    facts["metrics"] = {"split": "test", **measure(stored, test)}
+    folder = save_to_preset(stored, shelf.ROOT / name, facts)
+    print(folder, f"{files.size(folder) / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

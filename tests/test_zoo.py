@@ -1,0 +1,72 @@
+"""The command that makes a preset, with real training."""
+
+import json
+import pathlib
+import runpy
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    from residual_keras.presets import shelf
+
+    (tmp_path / "presets.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(shelf, "ROOT", tmp_path)
+    return shelf
+
+
+@pytest.fixture(scope="module")
+def script():
+    return runpy.run_path(ROOT / "studies" / "zoo" / "make.py")
+
+
+def test_an_unknown_preset_is_told_before_anything_is_done(script, tmp_path, capsys):
+    run_dir = tmp_path / "run"
+    status = script["main"](["small_pre_lm_imdb", "--run-dir", str(run_dir)])
+    assert status == 2 and not run_dir.exists()
+    assert "Did you mean 'small_pre_ln_imdb'?" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_one_command_makes_a_preset(script, shelf, tmp_path, capsys, monkeypatch):
+    import residual_keras as rk
+    from residual_keras import data
+
+    small = "reviews(depth=1, train_size=1000, validation_size=200, test_size=300)"
+    asked = {**script["PRESETS"]["tiny_pre_ln_reviews"], "data": small, "epochs": 2}
+    name = "tiny_pre_ln_reviews"
+    monkeypatch.setitem(script["PRESETS"], name, asked)
+    command = [name, "--run-dir", str(tmp_path / "run")]
+    assert script["main"](command) == 0
+    assert rk.list_presets() == [name]
+    told = rk.describe_preset(name)
+    assert (told.scheme, told.size) == ("pre_ln", "tiny")
+    assert told.command == f"python studies/zoo/make.py {name}"
+    assert told.metrics["texts"] == 300
+
+    run = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    said = json.loads((tmp_path / name / "preset.json").read_text(encoding="utf-8"))
+    assert said["facts"]["float32_accuracy"] == run["test"]["accuracy"]
+    assert told.metrics["accuracy"] == pytest.approx(run["test"]["accuracy"], abs=0.01)
+    assert told.metrics["loss"] == pytest.approx(run["test"]["loss"], abs=0.01)
+    test = data.load(small).test
+    found = rk.load_preset(name).predict(test.texts).argmax(axis=1)
+    assert (found == test.labels).mean() == told.metrics["accuracy"]
+    assert str(tmp_path) not in (tmp_path / name / "README.md").read_text()
+    assert said["facts"]["recipe"]["data_path"] is None
+
+    capsys.readouterr()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    assert script["main"](command) == 0, "a second time it is there already"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    assert name in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_run_of_another_recipe_is_not_taken(script, shelf, whole_run, capsys):
+    name = "tiny_pre_ln_reviews"
+    assert script["main"]([name, "--run-dir", str(whole_run[0])]) == 2
+    assert "another recipe" in capsys.readouterr().err
