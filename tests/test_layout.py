@@ -39,6 +39,7 @@ ORDER = [
     "text",
     "wordpiece",
     "text_classifier",
+    "convert",
     "recipe",
     "run_folder",
     "training_state",
