@@ -8,6 +8,7 @@ import numpy as np
 
 from .classifier import build_classifier
 from .text_classifier import TextClassifier
+from .vectorizer import integer
 from .wordpiece import WordPieceVectorizer
 
 SIZES = (
@@ -17,6 +18,7 @@ SIZES = (
     "num_attention_heads",
     "intermediate_size",
     "max_position_embeddings",
+    "type_vocab_size",
 )
 # What a config.json that is silent means.
 SILENT = {
@@ -96,7 +98,7 @@ def from_bert(
     folder = pathlib.Path(folder)
     config = read_config(folder)
     positions = config["max_position_embeddings"]
-    max_len = positions if max_len is None else max_len
+    max_len = integer("max_len", positions if max_len is None else max_len, at_least=3)
     if max_len > positions:
         raise ValueError(
             f"The checkpoint has {positions} positions, and max_len must not be more. "
@@ -108,10 +110,13 @@ def from_bert(
             "pooling='cls'. Choose mean, max, mean_max or attention."
         )
     given = {
+        "vocab_size": config["vocab_size"],
         "residual": "post_ln",
+        "parallel": False,
         "num_layers": config["num_hidden_layers"],
         "embed_dim": config["hidden_size"],
         "num_heads": config["num_attention_heads"],
+        "key_dim": None,
         "ff_dim": config["intermediate_size"],
         "positions": "learned",
         "embedding_norm": "layer_norm",
@@ -135,8 +140,7 @@ def from_bert(
     )
     weights = arranged(Checkpoint(folder / "model.safetensors"), config, max_len)
     classifier = build_classifier(
-        config["vocab_size"],
-        num_classes,
+        num_classes=num_classes,
         max_len=max_len,
         pooling=pooling,
         **{**rates, **kwargs, **given},
@@ -151,11 +155,16 @@ def from_bert(
 
 def read_config(folder):
     """The settings in a checkpoint's config.json, a dict."""
-    config = {**SILENT, **read_json(folder / "config.json")}
-    missing = [name for name in SIZES if name not in config]
-    if missing:
-        raise ValueError(f"{folder / 'config.json'} must tell {missing}.")
-    check(folder / "config.json", config, SUPPORTED)
+    path = folder / "config.json"
+    config = {**SILENT, **read_json(path)}
+    check(path, config, SUPPORTED)
+    for name in SIZES:
+        value = config.get(name)
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(
+                f"{path} must tell {name}, a positive integer. "
+                f"Received: {name}={value!r}"
+            )
     return config
 
 
@@ -218,7 +227,7 @@ class Checkpoint:
         self.path = path
         try:
             weights = load_file(path)
-        except (OSError, SafetensorError) as error:
+        except (OSError, SafetensorError, KeyError, TypeError) as error:  # odd dtypes
             raise ValueError(
                 "A checkpoint's weights are one file, model.safetensors; a pickle, "
                 "which can run code, is not read. "
@@ -237,7 +246,7 @@ class Checkpoint:
         """A weight as float32; zeros, and a fault, if there is none of that shape."""
         value = self.weights.pop(name, None)
         if value is not None and value.shape == shape:
-            return value.astype("float32")
+            return value.astype("float32", copy=False)
         fault = "is missing" if value is None else f"has shape {value.shape}"
         self.faults.append(f"{name} {shape} {fault}")
         return np.zeros(shape, "float32")

@@ -199,9 +199,8 @@ def test_other_names_for_the_same(named, weights, tmp_path):
     check_vectors(from_bert(write(tmp_path / "made", given)), weights)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_weights_in_half_precision_are_read(dtype, weights, tmp_path):
-    half = {name: value.astype(dtype) for name, value in weights.items()}
+def test_weights_in_half_precision_are_read(weights, tmp_path):
+    half = {name: value.astype("bfloat16") for name, value in weights.items()}
     model = from_bert(write(tmp_path / "made", half))
     assert {w.dtype for w in model.trainable_weights} == {"float32"}
     check_vectors(model, half)
@@ -257,7 +256,7 @@ def test_fine_tuned_saved_and_exported(folder, tmp_path, new_process, rng):
     compile_for(Recipe(learning_rate=0.01), model.classifier, total_steps=60)
     ids = model.vectorizer(texts)
     model.classifier.fit(ids, labels, batch_size=16, epochs=15, verbose=0)
-    assert model.classifier.evaluate(ids, labels, verbose=0)[1] > 0.95
+    assert np.mean(model.predict(texts).argmax(1) == labels) > 0.95
     for old, weight in zip(before, model.trainable_weights, strict=True):
         assert np.any(old != weight.numpy()), weight.path
 
@@ -291,6 +290,8 @@ def test_fine_tuned_saved_and_exported(folder, tmp_path, new_process, rng):
         ({"position_embedding_type": "relative_key"}, "position_embedding_type="),
         ({"pad_token_id": 1}, "pad_token_id=1"),
         ({"is_decoder": True}, "is_decoder=True"),
+        ({"hidden_size": None}, r"config\.json must tell hidden_size.*=None"),
+        ({"num_hidden_layers": "2"}, "a positive integer.*num_hidden_layers='2'"),
         ({"num_attention_heads": 2}, "num_heads must divide embed_dim"),
         ({"vocab_size": 19}, r"word_embeddings.weight \(19, 21\) has shape \(23, 21\)"),
         ({"intermediate_size": 11}, r"\(11, 21\) has shape \(13, 21\).*and 1 more"),
@@ -303,12 +304,6 @@ def test_a_config_that_does_not_fit_is_refused(changes, message, weights, tmp_pa
     folder = write(tmp_path / "made", weights, {**CONFIG, **changes})
     with pytest.raises(ValueError, match=message):
         from_bert(folder)
-
-
-def test_a_config_without_a_size_is_refused(weights, tmp_path):
-    config = {n: v for n, v in CONFIG.items() if n != "hidden_size"}
-    with pytest.raises(ValueError, match=r"config\.json must tell \['hidden_size'\]"):
-        from_bert(write(tmp_path / "made", weights, config))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +328,8 @@ def test_a_tokenizer_that_does_not_fit_is_refused(tokens, message, weights, tmp_
         ("config.json", b"[]", "must hold an object. Received: list"),
         ("tokenizer_config.json", None, "tokenizer_config"),
         ("vocab.txt", None, "a token a line"),
-        ("vocab.txt", b"[PAD]\n[CLS]\n[SEP]\n", r"hold .*\[UNK\]"),
+        ("vocab.txt", b"[PAD]\n[CLS]\n[SEP]\na\nb\nc\n", r"hold .*\[UNK\]"),
+        ("vocab.txt", "\n".join([*VOCABULARY, *"0123"]).encode(), "vocab_size=24"),
         ("model.safetensors", None, "a pickle"),
         ("model.safetensors", b"\0" * 99, "one file, model.safetensors"),
     ],
@@ -356,6 +352,7 @@ def test_a_file_that_is_missing_or_damaged_is_refused(name, content, message, fo
         ({"num_classes": 0}, "num_classes must be positive"),
         ({"label_names": ["one"]}, "has 2 labels"),
         ({"residual": "pre_ln", "norm": "dyt"}, r"decides \['norm', 'residual'\]"),
+        ({"parallel": True, "key_dim": 5}, r"decides \['key_dim', 'parallel'\]"),
         ({"depth": 3}, "No argument 'depth'"),
     ],
 )
@@ -393,19 +390,22 @@ def test_token_vectors_of_a_real_checkpoint_are_the_original_s(minilm, real_text
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     model = from_bert(minilm)
-    ids = np.asarray(model.vectorizer(real_texts))
-    assert ids.shape == (51, 512)
     original = transformers.BertModel.from_pretrained(minilm).eval()
-    with torch.no_grad():
-        expected = original(
-            torch.tensor(ids, dtype=torch.int64),
-            attention_mask=torch.tensor(ids != 0, dtype=torch.int64),
-        ).last_hidden_state.numpy()
-    real = ids != 0
-    found = np.asarray(part(model, "encoder")(ids))
-    np.testing.assert_allclose(found[real], expected[real], rtol=0, atol=1e-4)
-    means = [row[mask].mean(0) for row, mask in zip(expected, real, strict=True)]
-    np.testing.assert_allclose(part(model, "pooling")(ids), means, rtol=0, atol=1e-4)
+    *short, long = real_texts
+    for texts in (short, [long]):  # together all would be padded to its length
+        ids = np.asarray(model.vectorizer(texts))
+        real = ids != 0
+        with torch.no_grad():
+            expected = original(
+                torch.tensor(ids, dtype=torch.int64),
+                attention_mask=torch.tensor(real, dtype=torch.int64),
+            ).last_hidden_state.numpy()
+        found = np.asarray(part(model, "encoder")(ids))
+        np.testing.assert_allclose(found[real], expected[real], rtol=0, atol=1e-4)
+        means = [row[mask].mean(0) for row, mask in zip(expected, real, strict=True)]
+        found = part(model, "pooling")(ids)
+        np.testing.assert_allclose(found, means, rtol=0, atol=1e-4)
+    assert ids.shape == (1, 512)
 
 
 @pytest.mark.slow
