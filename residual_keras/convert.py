@@ -42,6 +42,7 @@ SUPPORTED_TOKENS = {
     "tokenize_chinese_chars": (True,),
     "strip_accents": (None,),  # wherever upper case is read as lower
 }
+OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 # Buffers without anything learned in them, and BERT's own head on top of [CLS].
 LEFT_OUT = ("embeddings.position_ids", "embeddings.token_type_ids", "pooler.")
 
@@ -265,9 +266,8 @@ class Checkpoint:
 
 def modern(name):
     """A weight's name; the norms of older checkpoints have gamma and beta."""
-    for old, new in (("LayerNorm.gamma", "weight"), ("LayerNorm.beta", "bias")):
-        if name.endswith(old):
-            return f"{name.removesuffix(old)}LayerNorm.{new}"
+    for old, new in OLDER.items():
+        name = name.replace(old, new)
     return name
 
 
