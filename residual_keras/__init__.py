@@ -20,6 +20,7 @@ _HOMES = {
     "TokenAndPositionEmbedding": "embedding",
     "WordDropout": "embedding",
     "TransformerBlock": "block",
+    "from_bert": "convert",
     "TransformerEncoder": "encoder",
     "export_model": "export",
     "export_saved_model": "export",

@@ -7,6 +7,7 @@ import keras
 from . import residuals
 from .embedding import ClassToken, TokenAndPositionEmbedding, WordDropout
 from .encoder import TransformerEncoder
+from .norms import make_norm
 from .optimization import spare
 from .pooling import POOLINGS
 from .spec import look_up
@@ -24,6 +25,7 @@ def build_classifier(
     max_len=512,
     rate=0.1,
     positions="learned",
+    embedding_norm=None,
     pooling="mean_max",
     word_rate=0.0,
     dtype=None,
@@ -45,6 +47,9 @@ def build_classifier(
         rate: share that is dropped of each sublayer's output, of the embedding and of
             the pooled vector, in training.
         positions: "learned", "sinusoidal", "rotary" or "none".
+        embedding_norm: the kind of a norm between embedding and encoder, such as
+            "layer_norm" (Devlin et al. 2018, arXiv:1810.04805), see `make_norm`; None
+            for none. Its epsilon is the encoder's.
         pooling: "mean", "max", "mean_max", "attention", or "cls" (the vector of a
             learned token that is put before the text).
         word_rate: share of the words that are read as unknown in training.
@@ -59,8 +64,8 @@ def build_classifier(
     Returns:
         A `Classifier`: token ids, int32 (batch, time) -> logits (batch, num_classes),
         float32. Its layers are named word_dropout, embedding, class_token,
-        embedding_dropout, encoder, pooling, pooling_dropout and logits; those that
-        the arguments ask for.
+        embedding_norm, embedding_dropout, encoder, pooling, pooling_dropout and
+        logits; those that the arguments ask for.
 
     Raises:
         ValueError: if an argument is out of range or a name unknown.
@@ -101,6 +106,9 @@ def build_classifier(
     )(x)
     if pooling == "cls":
         x = ClassToken(dtype=dtype, name="class_token")(x)
+    if embedding_norm is not None:
+        epsilon = kwargs.get("epsilon", 1e-6)
+        x = make_norm(embedding_norm, epsilon, dtype=dtype, name="embedding_norm")(x)
     x = keras.layers.Dropout(rate, dtype=dtype, name="embedding_dropout")(x)
     x = TransformerEncoder(
         num_layers,

@@ -18,6 +18,7 @@ from residual_keras import (
 )
 from residual_keras.classifier import Classifier
 from residual_keras.embedding import POSITIONS
+from residual_keras.norms import NORMS, make_norm
 from residual_keras.pooling import POOLINGS
 from residual_keras.positions import LearnedPositions
 from residual_keras.residuals import SCHEMES
@@ -265,6 +266,28 @@ def test_one_graph_takes_labels_of_either_shape(num_classes):
         assert found.history["loss"][0] == pytest.approx(expected, rel=1e-4)
         accuracy = np.mean(np.asarray(right) == LABELS)
         assert found.history["accuracy"][0] == pytest.approx(accuracy)
+
+
+# --- the norm of the embedding
+
+
+@pytest.mark.parametrize("kind", NORMS)
+def test_the_embedding_can_have_a_norm(kind, rng, tmp_path):
+    model = perturb(small(embedding_norm=kind, epsilon=0.1, pooling="cls"), rng)
+    names = [layer.name for layer in model.layers]
+    assert names[2:5] == ["class_token", "embedding_norm", "embedding_dropout"]
+    x = model.get_layer("class_token")(model.get_layer("embedding")(IDS))
+    norm = make_norm(kind, epsilon=0.1)
+    norm.build(x.shape)
+    norm.set_weights(model.get_layer("embedding_norm").get_weights())
+    mask = np.pad(IDS != 0, [(0, 0), (1, 0)], constant_values=True)
+    x = model.get_layer("encoder")(norm(x), mask=mask)
+    y = model.get_layer("logits")(model.get_layer("pooling")(x, mask=mask))
+    np.testing.assert_allclose(model(IDS), y, atol=1e-5)
+    check_padding(model)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(IDS), model(IDS))
 
 
 # --- what goes through to the encoder
@@ -641,10 +664,12 @@ def test_a_model_that_was_not_compiled_has_no_compile_config():
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision_by_argument(policy):
-    half, full = small(dtype=policy, pooling="cls"), small(pooling="cls")
+    options = {"pooling": "cls", "embedding_norm": "layer_norm"}
+    half, full = small(dtype=policy, **options), small(**options)
     half.set_weights(full.get_weights())
     policies = {layer.name: layer.dtype_policy.name for layer in half.layers}
-    for name in ("embedding", "class_token", "embedding_dropout", "encoder"):
+    names = ["embedding", "class_token", "embedding_norm", "embedding_dropout"]
+    for name in [*names, "encoder"]:
         assert policies[name] == policy
     for name in ("pooling", "pooling_dropout", "logits"):
         assert policies[name] == "float32"

@@ -44,6 +44,7 @@ ORDER = [
     "text",
     "wordpiece",
     "text_classifier",
+    "convert",
     "sizes",
     "recipe",
     "run_folder",
