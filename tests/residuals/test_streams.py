@@ -290,10 +290,10 @@ def spread(layer, x):
     ("asked", "apart"),
     [
         ("hyper_connections", 1e-2),
-        ("hyper_connections(dynamic=False)", 1e-2),
+        pytest.param("hyper_connections(dynamic=False)", 1e-2, marks=pytest.mark.slow),
         ("mhc", 5e-4),  # slowly
-        ("mhc(init='identity')", 1e-2),
-        ("mhc without its draw", 0),
+        pytest.param("mhc(init='identity')", 1e-2, marks=pytest.mark.slow),
+        pytest.param("mhc without its draw", 0, marks=pytest.mark.slow),
     ],
 )
 def test_training_takes_the_streams_apart(asked, apart, rng):
