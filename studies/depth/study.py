@@ -11,6 +11,7 @@ the CSV files without training anything.
 
 import argparse
 import csv
+import io
 import pathlib
 import re
 
@@ -57,6 +58,8 @@ INSIDE = ("pre_ln", "attn_res"), 24  # whose streams are looked into, and how de
 
 def main():
     """The command."""
+    from residual_keras.run_folder import write
+
     options = argparse.ArgumentParser(description="Residual schemes as stacks grow.")
     options.add_argument("folder", help="of the runs, new or begun", nargs="?")
     options.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
@@ -70,7 +73,7 @@ def main():
         for name in args.parts:
             train(name, pathlib.Path(args.folder) / name, args.data_path, args.jobs)
     path = HERE / "README.md"
-    path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+    write(path, page(path.read_text(encoding="utf-8")))
 
 
 def train(name, folder, data_path, jobs):
@@ -91,13 +94,14 @@ def train(name, folder, data_path, jobs):
 
 
 def write_rows(path, rows):
-    """Writes dicts as a CSV file, beside it first."""
-    beside = path.with_suffix(".new")
-    with beside.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    beside.replace(path)
+    """Writes dicts as a CSV file."""
+    from residual_keras.run_folder import write
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write(path, text.getvalue())
 
 
 def study(name):
