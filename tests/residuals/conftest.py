@@ -51,6 +51,15 @@ def spec(request):
     return request.param
 
 
+@pytest.fixture(
+    scope="module",
+    params=NAMES + [pytest.param(spec, marks=pytest.mark.slow) for spec in OPTIONS],
+)
+def most_specs(request):
+    """As `spec`, where the options are left to the slow tests."""
+    return request.param
+
+
 @pytest.fixture(params=SAMPLED)
 def trained(request):
     """Each registered scheme, to be trained; one of each kind if slow tests are out."""
