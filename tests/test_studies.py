@@ -29,7 +29,7 @@ def test_the_parts_can_be_run(study):
 
     options = {field.name for field in dataclasses.fields(Recipe)}
     for name, part in study.PARTS.items():
-        assert part.keys() - {"schemes", "layers"} <= options
+        assert part.keys() - {"schemes", "layers", "seeds"} <= options
         assert "pre_ln" in part["schemes"] and study.TEST_TEXTS[name]
         for scheme in part["schemes"]:
             residuals.get(scheme, num_sublayers=2 * max(part["layers"]))

@@ -17,13 +17,13 @@ import re
 
 HERE = pathlib.Path(__file__).resolve().parent
 REVIEWS = {
-    "data": "reviews(depth=2, train_size=6000, validation_size=500, test_size=2000)",
+    "data": "reviews(depth=2, train_size=5000, validation_size=500, test_size=2000)",
     "embed_dim": 32,
     "num_heads": 2,
     "rate": 0.0,
     "max_len": 96,
-    "epochs": 8,
-    "patience": 8,
+    "epochs": 6,
+    "patience": 6,
 }
 IMDB = {
     "data": "imdb",
@@ -36,23 +36,31 @@ DEEP = ["deepnorm", "rezero", "layer_scale", "hyper_connections", "attn_res"]
 PARTS = {
     "reviews": {
         "schemes": ["none", "post_ln", "pre_ln", "attention_residual", *DEEP],
-        "layers": [2, 6, 12, 24, 48],
+        "layers": [2, 6, 12],
+        "seeds": [0, 1, 2],
+        **REVIEWS,
+    },
+    "deep": {
+        "schemes": ["post_ln", "pre_ln", "deepnorm", "rezero", "layer_scale", "attn_res"],
+        "layers": [24, 48],
+        "seeds": [0, 1],
         **REVIEWS,
     },
     "no_warmup": {
         "schemes": ["post_ln", "pre_ln", "deepnorm"],
-        "layers": [2, 6, 12, 24],
+        "layers": [6, 12, 24],
+        "seeds": [0, 1, 2],
         "warmup": 0.0,
         **REVIEWS,
     },
     "imdb": {
         "schemes": ["none", "post_ln", "pre_ln", "attention_residual", "attn_res"],
-        "layers": [2, 6, 12],
+        "layers": [2, 12],
+        "seeds": [0, 1, 2],
         **IMDB,
     },
 }
-SEEDS = [0, 1, 2]
-TEST_TEXTS = {"reviews": 2000, "no_warmup": 2000, "imdb": 25_000}
+TEST_TEXTS = {"reviews": 2000, "deep": 2000, "no_warmup": 2000, "imdb": 25_000}
 INSIDE = ("pre_ln", "attn_res"), 24  # whose streams are looked into, and how deep
 
 
@@ -84,12 +92,12 @@ def train(name, folder, data_path, jobs):
     options = dict(PARTS[name])
     if options["data"] == "imdb":
         options["data_path"] = data_path
-    rows = compare(folder, seeds=SEEDS, jobs=jobs, baseline="pre_ln", **options)
+    rows = compare(folder, jobs=jobs, baseline="pre_ln", **options)
     for row in rows:
         row["folder"] = pathlib.Path(row["folder"]).name
     write_rows(HERE / f"{name}.csv", rows)
     write(HERE / f"{name}.svg", accuracy_figure(name))
-    if name == "reviews":
+    if name == "deep":
         look_inside(folder)
 
 
