@@ -32,16 +32,23 @@ IMDB = {
     "max_len": 128,
     "epochs": 2,
 }
-DEEP = ["deepnorm", "rezero", "layer_scale", "hyper_connections", "attn_res"]
+DEEP = ["deepnorm", "rezero", "layer_scale", "attn_res"]
 PARTS = {
     "reviews": {
-        "schemes": ["none", "post_ln", "pre_ln", "attention_residual", *DEEP],
+        "schemes": [
+            "none",
+            "post_ln",
+            "pre_ln",
+            "attention_residual",
+            *DEEP,
+            "hyper_connections",
+        ],
         "layers": [2, 6, 12],
         "seeds": [0, 1, 2],
         **REVIEWS,
     },
     "deep": {
-        "schemes": ["post_ln", "pre_ln", "deepnorm", "rezero", "layer_scale", "attn_res"],
+        "schemes": ["post_ln", "pre_ln", *DEEP],
         "layers": [24, 48],
         "seeds": [0, 1],
         **REVIEWS,
