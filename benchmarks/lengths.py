@@ -1,45 +1,45 @@
 """What buckets of like lengths save: epochs of movie reviews, tokenising included.
 
     python benchmarks/lengths.py --data-path FOLDER [--longest N] [--epochs N]
-        [--csv PATH]
+        [--reviews N] [--seeds N] [--blocks NAME ...] [--csv PATH]
     python benchmarks/lengths.py --data-path FOLDER --minutes 60
 
 FOLDER holds imdb_reviews as tensorflow-datasets prepares it. Each way is trained in a
 process of its own, from raw texts: our classifier in buckets, as `train` does it; the
 same with all texts padded to the longest length; and with the block of the Keras
 tutorials, whose heads are as wide as the stream, both ways. Printed are CPU seconds an
-epoch, the ratio to our block padded, what the test split says, and how many graphs were
-traced. With `--minutes`, batches of lengths drawn anew are trained on for so long, and
-the memory of the process is printed as it goes.
+epoch, the ratio to our block padded, what as many test reviews say, and how many graphs
+were traced; with several seeds means, and the standard deviation of the accuracy. With
+`--minutes`, batches of lengths drawn anew are trained on for so long, and the memory of
+the process is printed as it goes.
 """
 
 import argparse
+import itertools
 import os
+import statistics
 import time
 
 from measuring import Results, Worker, load_quietly
 
 BATCH, VOCAB_SIZE = 64, 20_000
 SIZES = {"num_layers": 4, "embed_dim": 128, "num_heads": 4}
-KEY = "longest", "block", "lengths", "epochs", "reviews"
+KEY = "longest", "block", "lengths", "epochs", "reviews", "seeds"
 COLUMNS = {
     "longest": "{longest}",
     "block": "{block}",
     "lengths": "{lengths}",
     "reviews": "{reviews}",
     "epochs": "{epochs}",
+    "seeds": "{seeds}",
     "CPU s an epoch": "{cpu_seconds}",
     "wall s": "{wall_seconds}",
     "ratio": "{ratio}",
-    "accuracy on as many": "{accuracy}",
+    "accuracy": "{accuracy}",
+    "its spread": "{spread}",
     "graphs": "{graphs}",
 }
-WAYS = [
-    ("ours", "padded"),
-    ("ours", "bucketed"),
-    ("tutorial", "padded"),
-    ("tutorial", "bucketed"),
-]
+BLOCKS = "ours", "tutorial"
 
 
 def main():
@@ -48,35 +48,49 @@ def main():
     options.add_argument("--epochs", type=int, default=2, help="default: 2")
     options.add_argument("--longest", type=int, default=256, help="tokens kept")
     options.add_argument("--reviews", type=int, help="fewer, for a quick look")
+    options.add_argument("--seeds", type=int, default=1, help="runs of each way")
+    options.add_argument("--blocks", nargs="+", choices=BLOCKS, default=BLOCKS)
     options.add_argument("--minutes", type=float, help="watch the memory instead")
     options.add_argument("--csv", help="a file for the rows")
     args = options.parse_args()
     given = args.data_path, args.reviews, args.longest
     if args.minutes:
-        with Worker(Run, *given, "ours", "bucketed") as run:
+        with Worker(Run, *given, "ours", "bucketed", 0) as run:
             watch(run, args.minutes)
         return
     results = Results(COLUMNS, KEY, args.csv)
     print(results.head())
     padded = None
-    for block, lengths in WAYS:
-        with Worker(Run, *given, block, lengths) as run:
-            _, cpu, wall = run("train", args.epochs)
-            padded = padded or cpu
-            results.add(
-                {
-                    "longest": args.longest,
-                    "block": block,
-                    "lengths": lengths,
-                    "reviews": run("reviews")[0],
-                    "epochs": args.epochs,
-                    "cpu_seconds": f"{cpu / args.epochs:.1f}",
-                    "wall_seconds": f"{wall / args.epochs:.1f}",
-                    "ratio": f"{cpu / padded:.2f}",
-                    "accuracy": f"{run('accuracy')[0]:.4f}",
-                    "graphs": run("graphs")[0],
-                }
-            )
+    for block, lengths in itertools.product(args.blocks, ("padded", "bucketed")):
+        of_seeds = [
+            trained(args.epochs, *given, block, lengths, seed)
+            for seed in range(args.seeds)
+        ]
+        cpu, wall, accuracy, reviews, graphs = zip(*of_seeds, strict=True)
+        padded = padded or statistics.mean(cpu)
+        results.add(
+            {
+                "longest": args.longest,
+                "block": block,
+                "lengths": lengths,
+                "reviews": reviews[0],
+                "epochs": args.epochs,
+                "seeds": args.seeds,
+                "cpu_seconds": f"{statistics.mean(cpu) / args.epochs:.1f}",
+                "wall_seconds": f"{statistics.mean(wall) / args.epochs:.1f}",
+                "ratio": f"{statistics.mean(cpu) / padded:.2f}",
+                "accuracy": f"{statistics.mean(accuracy):.4f}",
+                "spread": f"{statistics.stdev(accuracy):.4f}" if args.seeds > 1 else "",
+                "graphs": max(graphs),
+            }
+        )
+
+
+def trained(epochs, *setting):
+    """CPU and wall seconds of one training, the accuracy, the reviews, the graphs."""
+    with Worker(Run, *setting) as run:
+        _, cpu, wall = run("train", epochs)
+        return cpu, wall, *(run(n)[0] for n in ("accuracy", "reviews", "graphs"))
 
 
 def watch(run, minutes):
@@ -94,14 +108,14 @@ def watch(run, minutes):
 class Run:
     """A classifier and its data."""
 
-    def __init__(self, data_path, reviews, longest, block, lengths):
+    def __init__(self, data_path, reviews, longest, block, lengths, seed):
         load_quietly()
         import keras
 
         from residual_keras import TextVectorizer, build_classifier, data
         from residual_keras.data import batches
 
-        keras.utils.set_random_seed(0)
+        keras.utils.set_random_seed(seed)
         self.data = data.load("imdb", path=data_path)
         self.train_split, self.test = (
             data.Split(split.texts[:reviews], split.labels[:reviews])
@@ -118,7 +132,7 @@ class Run:
         if block == "tutorial":
             self.model = with_tutorial_blocks(self.model)
         self.model.compile(keras.optimizers.Adam(5e-4))
-        self.longest = longest
+        self.longest, self.seed = longest, seed
         self.traces, self.step = 0, self.model.train_step
         self.model.train_step = self.traced
 
@@ -131,7 +145,9 @@ class Run:
         from residual_keras.data import batches
 
         self.model.fit(
-            batches.training_batches(self.train_split, self.vectorizer, BATCH, seed=0),
+            batches.training_batches(
+                self.train_split, self.vectorizer, BATCH, seed=self.seed
+            ),
             epochs=epochs,
             steps_per_epoch=batches.steps_per_epoch(self.train_split, BATCH),
             shuffle=False,

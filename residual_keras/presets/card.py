@@ -6,7 +6,7 @@ NOT_SAID = "Not said."
 # The facts that have a place of their own; all others stand in the last table.
 PLACED = (
     *("about", "data", "licence", "source", "size", "command", "recipe", "hardware"),
-    *("seconds", "metrics", "float32_accuracy", "limits", "papers"),
+    *("seconds", "metrics", "float32_accuracy", "behaviour", "limits", "papers"),
 )
 
 
@@ -24,6 +24,7 @@ def card(said):
         "Data": told(facts, "data", "licence", "source"),
         "How it was made": "\n\n".join(how_made(made, facts)),
         "What it reaches": "\n\n".join(reached(made, facts)),
+        "How it behaves": behaved(facts),
         "Limits": bullets([*limits(made), *facts.get("limits", ())]),
         "Papers": bullets([*made["papers"], *facts.get("papers", ())]) or NOT_SAID,
         "What else is known": rest and table(("", ""), flat(rest)),
@@ -102,6 +103,23 @@ def calibration_row(one):
     """A bin as a row of a table."""
     edges = f"{one['above']:.3f} to {one['up_to']:.3f}"
     return edges, one["texts"], f"{one['probability']:.3f}", f"{one['accuracy']:.3f}"
+
+
+def behaved(facts):
+    """What `check_behaviour` found, or nothing."""
+    found = facts.get("behaviour")
+    if not found:
+        return ""
+    cases, passed = (sum(r[key] for r in found.values()) for key in ("cases", "passed"))
+    rows = [
+        (name, row["kind"], f"{row['passed']} of {row['cases']}")
+        for name, row in found.items()
+    ]
+    return (
+        f"It passes {passed} of {cases} small tests, on sentences that are no part of "
+        f"any data set (residual_keras/presets/behaviour.py):\n\n"
+        f"{table(('test', 'kind', 'passed'), rows)}"
+    )
 
 
 def limits(made):

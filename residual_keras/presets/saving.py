@@ -29,8 +29,9 @@ def save_to_preset(model, folder, facts=None):
             there yet.
         facts: a dict of what the card should tell, all of it plain values. It knows
             about, data, licence, source, size, command, recipe (a dict), hardware,
-            seconds, metrics (what `measure` gives), float32_accuracy, limits and papers
-            (lists of sentences), and tells whatever else there is too.
+            seconds, metrics (what `measure` gives), float32_accuracy, behaviour (what
+            `check_behaviour` gives), limits and papers (lists of sentences), and tells
+            whatever else there is too.
 
     Returns:
         The path of the folder.
@@ -84,7 +85,8 @@ def save_to_preset(model, folder, facts=None):
     return folder
 
 
-KINDS = {"recipe": dict, "metrics": dict, "limits": list, "papers": list}
+KINDS = {"recipe": dict, "metrics": dict, "behaviour": dict}
+KINDS |= {"limits": list, "papers": list}
 
 
 def plain(facts):

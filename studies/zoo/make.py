@@ -130,6 +130,7 @@ def taken(metrics):
 def store(name, recipe, run, facts):
     """Writes the preset, with figures of the very weights that it holds."""
     from residual_keras import data, load_model, load_preset, save_to_preset
+    from residual_keras.presets.behaviour import check_behaviour
     from residual_keras.presets.measure import measure
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -138,6 +139,7 @@ def store(name, recipe, run, facts):
     test = data.load(recipe.data, **recipe.data_options()).test
     facts["recipe"] = dataclasses.asdict(elsewhere(recipe))
     facts["metrics"] = {"split": "test", **measure(stored, test)}
+    facts["behaviour"] = check_behaviour(stored, stored.label_names[-1])
     folder = save_to_preset(stored, shelf.ROOT / name, facts)
     print(folder, f"{files.size(folder) / 1e6:.2f} MB")
 

@@ -317,7 +317,11 @@ def test_what_cannot_be_a_preset_is_refused(make, model, folder, tmp_path):
 
 def test_the_card_tells_what_is_known(shelf, model, split):
     metrics = measure(model, split)
-    facts = {**FACTS, "metrics": metrics}
+    behaviour = {
+        "negation": {"kind": "minimum functionality", "cases": 12, "passed": 7},
+        "upper case": {"kind": "invariance", "cases": 8, "passed": 8},
+    }
+    facts = {**FACTS, "metrics": metrics, "behaviour": behaviour}
     folder = save_to_preset(model, shelf.ROOT / "mine", facts)
     shelf.enter("mine")
     text = (folder / "README.md").read_text(encoding="utf-8")
@@ -337,6 +341,8 @@ def test_the_card_tells_what_is_known(shelf, model, split):
     ):
         assert part in text, part
     assert text.count("\n| 0.") == len(metrics["calibration"])
+    assert "It passes 15 of 20 small tests" in text
+    assert "| negation | minimum functionality | 7 of 12 |" in text
     [code] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     told = {}
     exec(code, told)  # noqa: S102 - what the card tells readers to run
