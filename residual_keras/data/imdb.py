@@ -93,7 +93,7 @@ def load_unlabelled(
 
     Example:
         >>> len(load_unlabelled(download=True))  # doctest: +SKIP
-        72310
+        72083
     """
     train, test, rest = _load_splits(path, download, tuple(_FOLDERS))
     train, held_out = stratified_split(train, validation, seed)

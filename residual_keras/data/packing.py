@@ -40,16 +40,12 @@ def pack(texts: Sequence[str], vectorizer, length: int) -> np.ndarray:
     config = {**vectorizer.get_config(), "max_len": sys.maxsize}
     whole = type(vectorizer).from_config(config)
 
-    def joined(batch):
-        ids = whole.token_ids(batch)
-        ids = tf.ragged.boolean_mask(ids, ids.row_lengths() > 0)
-        ends = tf.fill([ids.nrows(), 1], SEPARATOR)
-        return tf.concat([ids, ends], axis=1).values
-
-    # The strings are encoded a batch at a time: all at once would double their memory.
     parts = [np.zeros(0, np.int32)]
+    # A batch at a time: all strings at once would double their memory.
     for start in range(0, len(texts), 1024):
-        parts.append(joined(tf.constant(texts[start : start + 1024])).numpy())
+        ids = whole.token_ids(tf.constant(texts[start : start + 1024]))
+        ends = np.unique(ids.row_splits.numpy()[1:])  # those of empty texts once
+        parts.append(np.insert(ids.values.numpy(), ends[ends > 0], SEPARATOR))
     ids = np.concatenate(parts)
     rows = len(ids) // length
     return ids[: rows * length].reshape(rows, length)

@@ -30,7 +30,7 @@ def take_over(recipe, given=None):
             for differs from its.
 
     Example:
-        >>> take_over(Recipe(data="mine.csv", init="pretrained/imdb-pre_ln-1")).num_layers
+        >>> take_over(Recipe(init="pretrained/imdb-pre_ln-1")).num_layers
         4
     """
     theirs = PretrainingFolder(recipe.init).recipe()
@@ -41,7 +41,7 @@ def take_over(recipe, given=None):
         ours, value = getattr(recipe, name), getattr(theirs, name)
         asked = ours != defaults[name] if given is None else name in given
         if not asked:
-            taken[name] = value
+            taken[name] = min(ours, value) if name == "max_len" else value
         elif ours != value and not (name == "max_len" and fits(ours, theirs)):
             differing.append(f"{name}={ours!r} and not {value!r}")
     if differing:

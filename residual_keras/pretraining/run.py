@@ -46,6 +46,7 @@ def pretrain(recipe, folder, *, resume=False, verbose=1, seconds=30.0):
     folder = PretrainingFolder(folder)
     if resume:
         recipe = folder.unfinished()
+    objectives.get(recipe.objective, np.ones(9))  # a wrong one is told at once
     keras.utils.set_random_seed(recipe.seed)
     texts = load_unlabelled(recipe.data, **recipe.data_options())
     training, held_out = hold_out(texts, recipe.held_out, recipe.data_seed)
