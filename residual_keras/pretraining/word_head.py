@@ -59,7 +59,7 @@ class WordHead(keras.layers.Layer):
         if samples is not None:
             chance = inclusion(self.shares, self.samples)
             self.cumulative = np.cumsum(chance)
-            self.log_chance = np.log(chance).astype("float32")
+            self.log_chance = np.log(chance)
 
     def build(self, x_shape):
         self.transform = Dense(
@@ -94,8 +94,8 @@ class WordHead(keras.layers.Layer):
         places = offset + ops.arange(self.samples, dtype="float32")
         chosen = drawn(self.cumulative, places)
         scores = ops.matmul(x, ops.transpose(ops.take(table, chosen, axis=0)))
-        chance = ops.take(ops.convert_to_tensor(self.log_chance), chosen)
+        chance = ops.take(ops.convert_to_tensor(self.log_chance, x.dtype), chosen)
         scores += ops.take(self.bias, chosen) - chance
-        same = ops.expand_dims(words, 1) == ops.expand_dims(chosen, 0)
+        same = ops.equal(ops.expand_dims(words, 1), ops.expand_dims(chosen, 0))
         scores = ops.where(same, -1e9, scores)
         return ops.logaddexp(right, ops.logsumexp(scores, axis=-1))
