@@ -55,7 +55,7 @@ def _ask(method, args):
 
 def load_quietly():
     """Imports the libraries without what they log, which would tear the table."""
-    from residual_keras.cli import quiet_start
+    from residual_keras.cli.loading import quiet_start
 
     with quiet_start():
         import residual_keras.catalogue  # noqa: F401

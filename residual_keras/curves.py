@@ -5,15 +5,17 @@ def draw(rows, path):
     """Draws a run's history.
 
     Args:
-        rows: a list of dicts, an epoch each, with epoch, loss, accuracy, val_loss and
-            val_accuracy.
+        rows: a list of dicts, an epoch each, with epoch, loss, val_loss and, where
+            there is one, accuracy and val_accuracy.
         path: of the PNG.
     """
     from matplotlib.figure import Figure  # draws without a screen, unlike pyplot
 
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    names = [name for name in ("loss", "accuracy") if name in rows[0]]
+    figure = Figure(figsize=(4 * len(names), 3.2), layout="constrained")
+    drawings = figure.subplots(1, len(names), squeeze=False)[0]
     epochs = [row["epoch"] + 1 for row in rows]
-    for axes, name in zip(figure.subplots(1, 2), ("loss", "accuracy"), strict=True):
+    for axes, name in zip(drawings, names, strict=True):
         for column, label, style in (
             (name, "training", "o--"),
             (f"val_{name}", "validation", "o-"),

@@ -140,6 +140,16 @@ def schedule(name, peak, *, warmup_steps, total_steps):
     return look_up(SCHEDULES, name, "schedule")(peak, warmup_steps, total_steps)
 
 
+def recipe_schedule(options, total_steps):
+    """The learning rate over a run of so many steps, as its `Options` say."""
+    return schedule(
+        options.schedule,
+        options.learning_rate,
+        warmup_steps=round(options.warmup * total_steps),
+        total_steps=total_steps,
+    )
+
+
 @keras.saving.register_keras_serializable("residual_keras")
 class SmoothedCrossentropy(keras.losses.Loss):
     """Cross-entropy of logits against integer labels that are believed to 1 - s.

@@ -28,6 +28,9 @@ class RunFolder:
         PosixPath('runs/a/history.csv')
     """
 
+    kind = Recipe  # what its config.json holds
+    verb = "train"  # of `residual-keras`, which makes it
+
     def __init__(self, path):
         self.path = pathlib.Path(path)
         self.config = self.path / "config.json"
@@ -71,14 +74,25 @@ class RunFolder:
             ValueError: if there is none, or it is damaged.
         """
         try:
-            return Recipe.from_json(self.config.read_text(encoding="utf-8"))
+            return self.kind.from_json(self.config.read_text(encoding="utf-8"))
         except OSError:
             raise ValueError(
                 f"{self.path} holds no run: it has no config.json. Give the folder "
-                "that `residual-keras train` made."
+                f"that `residual-keras {self.verb}` made."
             ) from None
         except ValueError as error:
             raise ValueError(f"{self.config}: {error}") from None
+
+    def unfinished(self):
+        """The recipe of a run to go on with.
+
+        Raises:
+            ValueError: if there is none, it is damaged, or it is finished.
+        """
+        recipe = self.recipe()
+        if self.read_metrics().get("status") == "finished":
+            raise ValueError(f"The run in {self.path} is finished: nothing to resume.")
+        return recipe
 
     def rows(self):
         """history.csv as a list of dicts from column to number."""

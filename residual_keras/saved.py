@@ -6,6 +6,7 @@ import keras
 
 from . import (  # noqa: F401
     classifier,
+    layer_rates,
     optimization,
     pooling,
     residuals,

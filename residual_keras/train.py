@@ -3,25 +3,22 @@
 import dataclasses
 import importlib.util
 import sys
-import time
 
 import keras
 import numpy as np
 
-from . import curves
+from . import curves, fitting
 from . import data as data_sets
 from .classifier import build_classifier
 from .data import batches
 from .export import export_saved_model
-from .optimization import SmoothedCrossentropy, schedule
+from .layer_rates import layerwise
+from .optimization import SmoothedCrossentropy, recipe_schedule
+from .pretraining import pretrained
 from .run_folder import RunFolder, merit, save
-from .spec import look_up
-from .text import TextVectorizer
 from .text_classifier import TextClassifier
+from .tokenizers import make_vectorizer
 from .training_state import Interrupted, TrainingState
-from .wordpiece import WordPieceVectorizer
-
-TOKENIZERS = {"words": TextVectorizer, "wordpiece": WordPieceVectorizer}
 
 
 def train(
@@ -68,11 +65,9 @@ def train(
             "pip install 'residual_keras[tensorboard]'."
         )
     if resume:
-        recipe = folder.recipe()
-        if folder.read_metrics().get("status") == "finished":
-            raise ValueError(
-                f"The run in {folder.path} is finished: nothing to resume."
-            )
+        recipe = folder.unfinished()
+    elif recipe.init:
+        recipe = pretrained.take_over(recipe)
     keras.utils.set_random_seed(recipe.seed)
     data = data_sets.load(recipe.data, **recipe.data_options())
     model = build(recipe, data)
@@ -100,98 +95,76 @@ def train(
 
 
 def build(recipe, data):
-    """The untrained `TextClassifier` of a recipe, its words learned from `data`."""
-    make = look_up(TOKENIZERS, recipe.tokenizer, "tokenizer")
-    vectorizer = make(recipe.vocab_size, recipe.max_len, recipe.truncation)
-    vectorizer.adapt(data.train.texts)
+    """The `TextClassifier` of a recipe, its words learned from `data`.
+
+    Its weights are new; with `init`, words and encoder are those of that run.
+    """
+    if recipe.init:
+        vectorizer = pretrained.vectorizer(recipe)
+    else:
+        vectorizer = make_vectorizer(recipe, truncation=recipe.truncation)
+        vectorizer.adapt(data.train.texts)
     classifier = build_classifier(
         vectorizer.vocab_size,
         len(data.label_names),
-        residual=recipe.residual,
-        norm=recipe.norm,
-        parallel=recipe.parallel,
-        stochastic_depth=recipe.stochastic_depth,
-        num_layers=recipe.num_layers,
-        embed_dim=recipe.embed_dim,
-        num_heads=recipe.num_heads,
-        ff_dim=recipe.ff_dim,
-        max_len=recipe.max_len,
-        rate=recipe.rate,
-        positions=recipe.positions,
         pooling=recipe.pooling,
         word_rate=recipe.word_rate_for(data.train.texts),
-        activation=recipe.activation,
-        attention_rate=recipe.attention_rate,
-        ff_rate=recipe.ff_rate,
-        qk_norm=recipe.qk_norm,
-        value_residual=recipe.value_residual,
-        score_residual=recipe.score_residual,
-        head_scale=recipe.head_scale,
-        recompute=recipe.recompute,
-        dtype=recipe.precision,
+        **recipe.encoder_options(),
     )
+    if recipe.init:
+        pretrained.load_encoder(classifier, recipe)
     return TextClassifier(classifier, vectorizer, data.label_names)
 
 
 def compile_for(recipe, classifier, total_steps):
     """Compiles a classifier with the recipe's optimizer and loss."""
-    optimizer = keras.optimizers.AdamW(
-        schedule(
-            recipe.schedule,
-            recipe.learning_rate,
-            warmup_steps=round(recipe.warmup * total_steps),
-            total_steps=total_steps,
-        ),
-        weight_decay=recipe.weight_decay,
-        global_clipnorm=recipe.clipnorm,
-    )
     smoothing = recipe.label_smoothing
     loss = SmoothedCrossentropy(smoothing) if smoothing else None
-    classifier.compile(optimizer, loss)
+    classifier.compile(optimizer_for(recipe, classifier, total_steps), loss)
+
+
+def optimizer_for(recipe, classifier, total_steps):
+    """The optimizer of a recipe: AdamW, with one rate or with one for each layer."""
+    options = {"global_clipnorm": recipe.clipnorm}
+    if recipe.ema_momentum is not None:
+        options |= {"use_ema": True, "ema_momentum": recipe.ema_momentum}
+    rate = recipe_schedule(recipe, total_steps)
+    if recipe.layer_decay == 1:
+        decay = recipe.weight_decay
+        return keras.optimizers.AdamW(rate, weight_decay=decay, **options)
+    return layerwise(
+        rate, classifier, recipe.layer_decay, recipe.weight_decay, **options
+    )
 
 
 def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
     """Trains from the state's step on, to the last epoch or the end of patience."""
-    steps, size = state.steps_per_epoch, recipe.batch_size
-    step = state.restore(model.classifier)
-    epoch, done = divmod(step, steps)
-    folder.keep_rows(epoch)
-    history = keras.callbacks.CSVLogger(folder.history, append=True)
-    patience = Patience(folder, recipe.patience)
-    callbacks = [EpochSeconds(), history, state, patience]
+    vectorizer = padded_vectorizer(model, recipe.pad_to_multiple_of)
+    size, classifier = recipe.batch_size, model.classifier
+
+    def training(step):
+        found = batches.training_batches(
+            data.train, vectorizer, size, seed=recipe.seed, start_step=step
+        )
+        if step == 0 and not recipe.init:
+            ids, _ = next(iter(found))
+            classifier.calibrate(ids)
+        return found
+
+    callbacks = [Patience(folder, recipe.patience)]
     if tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(folder.tensorboard))
-    vectorizer = padded_vectorizer(model, recipe.pad_to_multiple_of)
-    validation = batches.evaluation_batches(data.validation, vectorizer, size)
-
-    def run(first, last, steps):
-        if first >= last or patience_is_out(folder.rows(), recipe.patience):
-            return
-        training = batches.training_batches(
-            data.train, vectorizer, size, seed=recipe.seed, start_step=state.step
-        )
-        if state.step == 0:
-            ids, _ = next(iter(training))
-            model.classifier.calibrate(ids)
-        try:
-            model.classifier.fit(
-                training,
-                initial_epoch=first,
-                epochs=last,
-                steps_per_epoch=steps,
-                validation_data=validation,
-                callbacks=callbacks,
-                shuffle=False,  # the batches come shuffled
-                verbose=verbose,
-            )
-        except Interrupted:
-            history.on_train_end()  # closes its file, which Keras leaves open here
-            raise
-
-    if done:  # a run that was stopped inside an epoch first does the rest of it
-        run(epoch, epoch + 1, steps - done)
-        epoch += 1
-    run(epoch, epochs, steps)
+    fitting.fit(
+        classifier,
+        folder,
+        state,
+        epochs,
+        training,
+        batches.evaluation_batches(data.validation, vectorizer, size),
+        callbacks=callbacks,
+        over=lambda rows: patience_is_out(rows, recipe.patience),
+        verbose=verbose,
+    )
 
 
 def finish(recipe, folder, model, data, state, status, export):
@@ -283,14 +256,3 @@ class Patience(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if patience_is_out(self.folder.rows(), self.patience):
             self.model.stop_training = True
-
-
-class EpochSeconds(keras.callbacks.Callback):
-    """Adds each epoch's wall and CPU seconds, validation included, to its logs."""
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.started = time.perf_counter(), time.process_time()
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs["seconds"] = time.perf_counter() - self.started[0]
-        logs["cpu_seconds"] = time.process_time() - self.started[1]

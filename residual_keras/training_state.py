@@ -11,6 +11,7 @@ import zipfile
 import keras
 import numpy as np
 
+from .averaging import averaged
 from .run_folder import merit, save
 
 
@@ -31,13 +32,15 @@ class TrainingState(keras.callbacks.Callback):
         folder: the `RunFolder`.
         steps_per_epoch: number of steps in an epoch.
         seconds: how often, in seconds, the state is written inside an epoch.
+        merit: what the best epoch has most of, a function of its row in history.csv.
     """
 
-    def __init__(self, folder, steps_per_epoch, seconds=30.0):
+    def __init__(self, folder, steps_per_epoch, seconds=30.0, merit=merit):
         super().__init__()
         self.folder = folder
         self.steps_per_epoch = steps_per_epoch
         self.seconds = seconds
+        self.merit = merit
         self.step = 0
         self.asked_to_stop = False
         self.written_at = time.monotonic()
@@ -76,9 +79,10 @@ class TrainingState(keras.callbacks.Callback):
         self._stop_if_asked()
 
     def on_epoch_end(self, epoch, logs=None):
-        if merit(logs) > self.best:
-            self.best = merit(logs)
-            save(self.folder.best, self.model.save_weights)
+        if self.merit(logs) > self.best:
+            self.best = self.merit(logs)
+            with averaged(self.model):
+                save(self.folder.best, self.model.save_weights)
         self._write()
         self._stop_if_asked()
 

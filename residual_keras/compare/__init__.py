@@ -74,6 +74,11 @@ def compare(
                 f"Received: {name}={value!r}"
             )
     recipe = Recipe(**options)
+    if recipe.init:
+        raise ValueError(
+            "A pretrained encoder has one scheme and one depth, which a comparison "
+            f"varies. Received: init={recipe.init!r}. Leave it out."
+        )
     runs = grid(folder, recipe, schemes, layers, seeds, learning_rates)
     if baseline is None:
         baseline = recipe.residual if recipe.residual in schemes else schemes[0]

@@ -9,7 +9,7 @@ import os
 from ..spec import nearest, parse
 from .splits import Split, TextData, stratified_split
 
-__all__ = ["Split", "TextData", "load", "stratified_split"]
+__all__ = ["Split", "TextData", "load", "load_unlabelled", "stratified_split"]
 
 # Each is the `load` of the module of that name.
 _SOURCES = ("imdb", "reviews", "snippets")
@@ -46,11 +46,58 @@ def load(
         >>> data.name, data.label_names
         ('reviews', ('negative', 'positive'))
     """
-    name, spec_options = _parse(source)
     if validation is not None:
         options["validation"] = validation
-    options = {"seed": seed, **options, **spec_options}
-    loader = importlib.import_module(f".{name}", __package__).load
+    return _read("load", source, {"seed": seed, **options})
+
+
+def load_unlabelled(
+    source: str | os.PathLike,
+    *,
+    validation: float | None = None,
+    seed: int = 0,
+    **options,
+) -> list[str]:
+    """Load texts to pretrain on, without labels.
+
+    Of a data set known by name these are its training texts and, with `"imdb"`, the
+    50,000 reviews that have no label. What `load` keeps for validation with the same
+    `validation` and `seed`, and for testing, is not among them.
+
+    Args:
+        source: As in `load`, or the path of a .txt file with a text a line, of a file
+            with columns (labels need not be there), or of a folder of .txt files.
+        validation: The share of the labelled training rows that `load` validates on;
+            of no concern with the user's own files.
+        seed: Decides which rows these are.
+        **options: Options of that source; those inside `source` come first.
+
+    Returns:
+        The texts.
+
+    Raises:
+        ValueError: As `load` does.
+
+    Example:
+        >>> texts = load_unlabelled("reviews(depth=1, train_size=40)")
+        >>> len(texts)
+        40
+    """
+    name, _ = _parse(source)
+    if name == "files":
+        return _read("read_unlabelled", source, options)
+    if validation is not None:
+        options["validation"] = validation
+    if name == "imdb":
+        return _read("load_unlabelled", source, {"seed": seed, **options})
+    return _read("load", source, {"seed": seed, **options}).train.texts
+
+
+def _read(function, source, options):
+    """Call a function of the source's module with the options that it knows."""
+    name, spec_options = _parse(source)
+    options = {**options, **spec_options}
+    loader = getattr(importlib.import_module(f".{name}", __package__), function)
     known = set(inspect.signature(loader).parameters)
     if name == "files":
         known.remove("path")

@@ -125,7 +125,27 @@ def training_batches(
             "Training needs one text or more. Received: split with 0 texts. "
             "Load a data set that is not empty."
         )
-    lengths = _lengths(split, vectorizer)
+    found = step_indices(
+        _lengths(split, vectorizer), batch_size, seed=seed, start_step=start_step
+    )
+    return _fetch(split, vectorizer, found)
+
+
+def step_indices(
+    lengths: Sequence[int], batch_size: int, *, seed: int, start_step: int
+) -> tf.data.Dataset:
+    """Say which texts make up the batch of each step, as `plan` deals them out.
+
+    Args:
+        lengths: Each text's length, in any unit; one or more.
+        batch_size: Texts in a batch.
+        seed: Decides the order of the texts in every epoch.
+        start_step: The step, counted from 0 over all epochs, to begin at.
+
+    Returns:
+        An infinite dataset of arrays of text indices, int64 (batch,).
+    """
+    steps = -(-len(lengths) // batch_size)
 
     def indices():
         first_epoch, first_batch = divmod(start_step, steps)
@@ -136,7 +156,7 @@ def training_batches(
     spec = tf.TensorSpec((None,), tf.int64)
     dataset = tf.data.Dataset.from_generator(indices, output_signature=spec)
     endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
-    return _fetch(split, vectorizer, dataset.apply(endless))
+    return dataset.apply(endless)
 
 
 def evaluation_batches(

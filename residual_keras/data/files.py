@@ -218,10 +218,7 @@ def read_folder(path: str | os.PathLike) -> list[Row]:
                 "Give the folder whose sub-folders are the classes",
             )
         for file in files:
-            file_kind(file, (".txt",))
-            # Editors end a file with a newline that is no part of the text.
-            text = read_text(file).removesuffix("\n").removesuffix("\r")
-            rows.append(Row(text, folder.name, str(file)))
+            rows.append(Row(_whole_text(file), folder.name, str(file)))
     if not rows:
         raise data_error(
             "A folder of texts holds one sub-folder a class",
@@ -265,6 +262,31 @@ def read_texts(
     return [_to_text(text, place) for place, (text,) in records]
 
 
+def read_unlabelled(
+    path: str | os.PathLike, *, text_column: str | int = "text"
+) -> list[str]:
+    """Read the texts to pretrain on.
+
+    Args:
+        path: A file as `read_texts` takes, or a folder of .txt files, each of which is
+            one text; in sub-folders too, whatever they are called.
+        text_column: The column that holds the text, where a file has columns.
+
+    Returns:
+        The texts in the order of the file, or of the files' names.
+
+    Raises:
+        ValueError: As `read_texts` does, and if a folder holds no file or any other.
+    """
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return read_texts(path, text_column=text_column)
+    files = [file for file in _visible(path, "**/*") if not file.is_dir()]
+    if not files:
+        raise no_rows(path)
+    return [_whole_text(file) for file in files]
+
+
 def stdin_lines() -> list[str]:
     """Read the texts on standard input, one a line.
 
@@ -295,11 +317,22 @@ def _name(path: pathlib.Path) -> str:
     return re.sub(r"\.[^.]+(\.(gz|bz2|xz))?$", "", name, flags=re.IGNORECASE)
 
 
-def _visible(folder: pathlib.Path) -> list[pathlib.Path]:
+def _visible(folder: pathlib.Path, pattern: str = "*") -> list[pathlib.Path]:
     """List a folder in a fixed order, without what systems and tools leave there."""
     return sorted(
-        path for path in folder.iterdir() if not path.name.startswith((".", "__"))
+        path
+        for path in folder.glob(pattern)
+        if not any(
+            part.startswith((".", "__")) for part in path.relative_to(folder).parts
+        )
     )
+
+
+def _whole_text(path: pathlib.Path) -> str:
+    """Read a .txt file that is one text."""
+    file_kind(path, (".txt",))
+    # Editors end a file with a newline that is no part of the text.
+    return read_text(path).removesuffix("\n").removesuffix("\r")
 
 
 def _to_text(value, place: str) -> str:

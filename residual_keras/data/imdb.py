@@ -18,7 +18,12 @@ from .splits import Split, TextData, stratified_split
 
 _LABELS = ("neg", "pos")
 ARCHIVE = "aclImdb_v1.tar.gz"
-_REVIEW = re.compile(r"(?:^|/)(train|test)/(neg|pos)/(\d+)_\d+\.txt$")
+# The folders of a split, by label.
+_FOLDERS = {
+    "train": ("train/neg", "train/pos"),
+    "test": ("test/neg", "test/pos"),
+    "unsupervised": ("train/unsup",),
+}
 _PROBE_SECONDS = 4.0
 
 
@@ -57,27 +62,68 @@ def load(
         >>> len(data.train) + len(data.validation), len(data.test)  # doctest: +SKIP
         (25000, 25000)
     """
-    train, test = _load_splits(path, download)
+    train, test = _load_splits(path, download, ("train", "test"))
     train, held_out = stratified_split(train, validation, seed)
     return TextData("imdb", _LABELS, train, held_out, test)
 
 
-def _load_splits(path, download):
-    """Find which of the forms `path` has and read it."""
+def load_unlabelled(
+    path: str | pathlib.Path | None = None,
+    *,
+    download: bool = False,
+    validation: float = 0.1,
+    seed: int = 0,
+) -> list[str]:
+    """Load the reviews to pretrain on: those for training, and 50,000 without a label.
+
+    A review that `load` has for validation or for testing is left out, wherever it
+    stands: some stand among the others too.
+
+    Args:
+        path: As in `load`.
+        download: As in `load`.
+        validation: As in `load`.
+        seed: As in `load`.
+
+    Returns:
+        The reviews.
+
+    Raises:
+        ValueError: As `load` does.
+
+    Example:
+        >>> len(load_unlabelled(download=True))  # doctest: +SKIP
+        72083
+    """
+    train, test, rest = _load_splits(path, download, tuple(_FOLDERS))
+    train, held_out = stratified_split(train, validation, seed)
+    barred = {*held_out.texts, *test.texts}
+    return [text for text in [*train.texts, *rest.texts] if text not in barred]
+
+
+def _load_splits(path, download, parts):
+    """Find which of the forms `path` has and read some of its splits."""
     if path is None:
-        return _load_tfds(None, download)
+        return _load_tfds(None, download, parts)
     path = os.path.expanduser(path)
+    review = _pattern(parts)
     for archive in (pathlib.Path(path), pathlib.Path(path, ARCHIVE)):
         if archive.is_file():
-            return _splits(_read_archive(archive), archive)
+            return _splits(_read_archive(archive, review), archive, parts)
     for root in (pathlib.Path(path), pathlib.Path(path, "aclImdb")):
-        parts = (root / "train").is_dir() or (root / "test").is_dir()
-        if parts or (root.name == "aclImdb" and root.is_dir()):
-            return _splits(_read_tree(root), root)
-    return _load_tfds(path, download)
+        is_tree = (root / "train").is_dir() or (root / "test").is_dir()
+        if is_tree or (root.name == "aclImdb" and root.is_dir()):
+            return _splits(_read_tree(root, review), root, parts)
+    return _load_tfds(path, download, parts)
 
 
-def _load_tfds(data_dir, download):
+def _pattern(parts):
+    """What the names of the splits' reviews match: the folder and a number."""
+    folders = "|".join(folder for part in parts for folder in _FOLDERS[part])
+    return re.compile(rf"(?:^|/)({folders})/(\d+)_\d+\.txt$")
+
+
+def _load_tfds(data_dir, download, parts):
     """Read what tensorflow-datasets has prepared, preparing it first if asked to."""
     import tensorflow_datasets as tfds
 
@@ -94,17 +140,23 @@ def _load_tfds(data_dir, download):
             )
         check_network(next(iter(builder.url_infos)))
         builder.download_and_prepare()
+    if missing := set(parts) - set(builder.info.splits):
+        raise ValueError(
+            f"The IMDB reviews have the splits {', '.join(_FOLDERS)}. Received: "
+            f"{builder.data_dir}, without {missing.pop()}. Prepare them again."
+        )
     # One batch of everything: row by row takes several times as long.
     batches = tfds.load(
         "imdb_reviews",
         data_dir=data_dir,
-        split=["train", "test"],
+        split=list(parts),
         as_supervised=True,
         download=False,
         batch_size=-1,
     )
     return [
-        Split([text.decode("utf-8") for text in texts.tolist()], labels)
+        # No label is -1 there, and 0 here.
+        Split([text.decode("utf-8") for text in texts.tolist()], labels.clip(0))
         for texts, labels in tfds.as_numpy(batches)
     ]
 
@@ -138,7 +190,7 @@ def check_network(url):
         )
 
 
-def _read_archive(path):
+def _read_archive(path, review):
     """Yield the name and the bytes of each file in the archive.
 
     Our own reader, as tensorflow-datasets' `manual_dir` takes the archive under one
@@ -148,7 +200,7 @@ def _read_archive(path):
         with gzip.open(path) as stream:
             with tarfile.open(fileobj=stream, mode="r|") as archive:
                 for member in archive:
-                    if _REVIEW.search(member.name) and member.isfile():
+                    if review.search(member.name) and member.isfile():
                         yield member.name, archive.extractfile(member).read()
             # gzip compares its checksum where the stream ends, after tar's last block.
             while stream.read(1 << 20):
@@ -161,19 +213,20 @@ def _read_archive(path):
         ) from error
 
 
-def _read_tree(root):
+def _read_tree(root, review):
     """Yield the name and the bytes of each review below the folder aclImdb."""
     for path in root.glob("*/*/*.txt"):
         name = path.relative_to(root).as_posix()
-        if _REVIEW.search(name):
+        if review.search(name):
             yield name, path.read_bytes()
 
 
-def _splits(files, source):
-    """Sort the reviews into the two splits, in the order of their numbers."""
-    rows = {f"{part}/{label}": [] for part in ("train", "test") for label in _LABELS}
+def _splits(files, source, parts):
+    """Sort the reviews into the splits, in the order of their numbers."""
+    rows = {folder: [] for part in parts for folder in _FOLDERS[part]}
+    review = _pattern(parts)
     for name, content in files:
-        part, label, number = _REVIEW.search(name).groups()
+        folder, number = review.search(name).groups()
         try:
             text = content.decode("utf-8").strip()
         except UnicodeDecodeError as error:
@@ -181,7 +234,7 @@ def _splits(files, source):
                 f"IMDB reviews are UTF-8. Received: {name} in {source} ({error}). "
                 f"Extract {ARCHIVE} again."
             ) from error
-        rows[f"{part}/{label}"].append((int(number), _LABELS.index(label), text))
+        rows[folder].append((int(number), text))
     for folder, found in rows.items():
         if not found:
             raise ValueError(
@@ -190,7 +243,11 @@ def _splits(files, source):
                 f"{ARCHIVE} or the whole folder aclImdb that it extracts to."
             )
     splits = []
-    for part in ("train", "test"):
-        ordered = sorted(rows[f"{part}/neg"] + rows[f"{part}/pos"])
+    for part in parts:
+        ordered = sorted(
+            (number, label, text)
+            for label, folder in enumerate(_FOLDERS[part])
+            for number, text in rows[folder]
+        )
         splits.append(Split([row[2] for row in ordered], [row[1] for row in ordered]))
     return splits
