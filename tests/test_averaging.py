@@ -35,6 +35,7 @@ def test_without_an_average_nothing_happens(rng):
         np.testing.assert_array_equal(model.layers[0].kernel, kernel)
 
 
+@pytest.mark.slow
 def test_a_run_validates_and_keeps_the_average(tmp_path, tiny_recipe):
     from residual_keras.data import load
 

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from residual_keras import cli
+from residual_keras.pretraining.recipe import PretrainingRecipe
 from residual_keras.recipe import Recipe
 
 
@@ -39,6 +40,7 @@ def test_help_answers_without_loading_tensorflow():
     ).stdout
     for verb in (
         "train",
+        "pretrain",
         "compare",
         "evaluate",
         "predict",
@@ -51,11 +53,65 @@ def test_help_answers_without_loading_tensorflow():
     assert out.endswith("set()\n")
 
 
-def test_every_option_of_a_recipe_is_a_flag_with_help(run):
-    status, out, _ = run("train", "--help")
+@pytest.mark.parametrize(
+    ("verb", "kind"), [("train", Recipe), ("pretrain", PretrainingRecipe)]
+)
+def test_every_option_of_a_recipe_is_a_flag_with_help(run, verb, kind):
+    status, out, _ = run(verb, "--help")
     assert status == 0
-    for name in Recipe.__dataclass_fields__:
+    for name in kind.__dataclass_fields__:
         assert f"--{name.replace('_', '-')}" in out
+
+
+def test_pretrain_hands_on_what_was_given(run, tmp_path, monkeypatch):
+    from residual_keras.pretraining import run as pretraining
+
+    asked = []
+
+    def kept(recipe, folder, **options):
+        asked.append((recipe, str(folder), options))
+        status = "interrupted" if options["resume"] else "finished"
+        return {"status": status, "steps": 3}
+
+    monkeypatch.setattr(pretraining, "pretrain", kept)
+    monkeypatch.chdir(tmp_path)
+    flags = ["--data", "mine.txt", "--size", "tiny", "--objective", "masked(rate=0.2)"]
+    status, _, err = run("pretrain", *flags, "--max-len", 64)
+    assert status == 0 and "train --init pretrained/mine-pre_ln-1" in err
+    recipe, folder, options = asked[0]
+    assert (recipe.data, recipe.objective) == ("mine.txt", "masked(rate=0.2)")
+    assert (recipe.embed_dim, recipe.max_len) == (32, 64)
+    assert folder == "pretrained/mine-pre_ln-1"
+    assert options == {"resume": False, "verbose": 1}
+    status, _, err = run("pretrain", "--resume", "--run-dir", "x", "--quiet")
+    assert status == 130 and "pretrain --resume --run-dir x" in err
+    assert asked[1][::2] == (None, {"resume": True, "verbose": 2})
+
+
+def test_train_takes_the_model_of_a_pretrained_encoder(run, tmp_path, monkeypatch):
+    from residual_keras import train
+    from residual_keras.pretraining.folder import PretrainingFolder
+
+    asked = []
+
+    def kept(recipe, folder, **options):
+        asked.append(recipe)
+        return {"status": "finished"}
+
+    monkeypatch.setattr(train, "train", kept)
+    folder = PretrainingFolder(tmp_path / "first")
+    folder.create(PretrainingRecipe(num_layers=5, residual="post_ln"))
+    monkeypatch.chdir(tmp_path)
+    assert run("train", "--init", folder.path, "--rate", 0.3)[0] == 0
+    recipe = asked[0]
+    assert (recipe.num_layers, recipe.residual) == (5, "post_ln")
+    assert (recipe.rate, recipe.max_len, recipe.init) == (0.3, 256, str(folder.path))
+    # 2 is the default, and asked for all the same
+    for flags in (["--num-layers", 2], ["--size", "tiny"]):
+        status, out, err = run("train", "--init", folder.path, *flags)
+        assert (status, out) == (2, "") and "num_layers=2 and not 5" in err
+        assert err.count("\n") == 1
+    assert len(asked) == 1
 
 
 def test_train_in_a_new_process_then_predict_from_a_pipe(tmp_path, tiny_recipe):
@@ -199,6 +255,11 @@ def test_schemes_as_json(run):
         (["train", "--truncation", "middle"], "head_tail"),
         (["train", "--rate", "1.5"], "1.5"),
         (["train", "--resume"], "--run-dir"),
+        (["train", "--init", "nowhere"], "nowhere holds no run"),
+        (["train", "--layer-decay", "2"], "layer_decay must be in (0, 1]"),
+        (["pretrain", "--objective", "maskd"], "Did you mean 'masked'?"),
+        (["pretrain", "--data", "nowhere.txt"], "no such path exists"),
+        (["pretrain", "--resume", "--run-dir", "x", "--steps", "1"], "out --steps"),
         (["train", "--resume", "--run-dir", "x", "--rate", "0"], "leave out --rate"),
         (["train", "--size", "smal"], "Did you mean 'small'?"),
         (["train", "--resume", "--run-dir", "x", "--size", "tiny"], "leave out --size"),

@@ -75,6 +75,7 @@ def test_with_one_rate_it_is_adamw(rng):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_every_scheme_s_weights_have_a_depth():
     for name in residuals.SCHEMES:
         model = built(residual=name)
@@ -86,9 +87,9 @@ def test_every_scheme_s_weights_have_a_depth():
         assert {1, 2, 3} <= set(steps.values())
 
 
-def test_it_is_saved_with_a_model_and_trains_on(tmp_path):
-    model = built()
-    model.compile(layerwise(0.01, model, 0.5, 0.1))
+def test_it_is_saved_with_a_model(tmp_path):
+    model = built(num_layers=1, rate=0.0)
+    model.compile(layerwise(0.01, model, 0.5, 0.1), run_eagerly=True)
     ids, labels = np.arange(1, 9).reshape(4, 2), np.array([0, 1, 0, 1])
     model.train_on_batch(ids, labels)
     model.save(tmp_path / "a.keras")
@@ -96,9 +97,7 @@ def test_it_is_saved_with_a_model_and_trains_on(tmp_path):
     assert isinstance(loaded.optimizer, LayerwiseAdamW)
     assert loaded.optimizer.factors == model.optimizer.factors
     assert loaded.optimizer.decays == model.optimizer.decays
-    keras.utils.set_random_seed(3)
-    model.train_on_batch(ids, labels)
-    keras.utils.set_random_seed(3)
-    loaded.train_on_batch(ids, labels)
-    embeddings = [np.array(m.trainable_variables[0]) for m in (model, loaded)]
-    assert embeddings[0].shape == embeddings[1].shape
+    for each in (model, loaded):  # which goes on as the first one would
+        each.train_on_batch(ids, labels)
+    for one, other in zip(model.weights, loaded.weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6, err_msg=one.path)

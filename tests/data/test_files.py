@@ -296,6 +296,34 @@ def test_load_refuses_one_class_and_classes_too_small_to_split(tmp_path):
         files.load(path)
 
 
+def test_texts_to_pretrain_on_need_no_label(tmp_path):
+    for name, content in {
+        "b.txt": "It sparkles.\n",
+        "good/a.txt": "Two\u2028halves",
+        "good/c.txt": "",
+        ".hidden.txt": "no",
+        "good/.hidden/d.txt": "no",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write(tmp_path, name, content)
+    found = files.read_unlabelled(tmp_path)
+    assert found == ["It sparkles.", "Two\u2028halves", ""]
+    write(tmp_path, "lines.txt", "one\n\ntwo\u2028still two\n")
+    assert files.read_unlabelled(tmp_path / "lines.txt") == [
+        "one",
+        "",
+        "two\u2028still two",
+    ]
+    write(tmp_path, "rows.csv", "body,stars\nfine,\ndull,2\n")
+    found = files.read_unlabelled(tmp_path / "rows.csv", text_column="body")
+    assert found == ["fine", "dull"]
+    with pytest.raises(ValueError, match=r"rows.csv"):
+        files.read_unlabelled(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="empty"):
+        files.read_unlabelled(tmp_path / "empty")
+
+
 def test_importing_files_leaves_tensorflow_out():
     code = (
         "import residual_keras.data.files, sys; sys.exit('tensorflow' in sys.modules)"

@@ -24,6 +24,12 @@ def review(part, label, number):
     return f"Évening {number} of the {part}:\u2028a {word} film.<br />So \x85 {word}."
 
 
+def unlabelled(number):
+    """Some of the reviews without a label stand among the others, too."""
+    part = {0: "test", 1: "train"}.get(number)
+    return review(part, "pos", number) if part else f"Something else, {number}."
+
+
 def files():
     """Our own reviews under the names of the archive, in no order."""
     found = {}
@@ -33,7 +39,8 @@ def files():
             for number in range(COUNT):
                 name = f"aclImdb/{part}/{label}/{number}_{rating}.txt"
                 found[name] = review(part, label, number) + "\n"
-    found["aclImdb/train/unsup/0_0.txt"] = "not labelled"
+    for number in range(COUNT):
+        found[f"aclImdb/train/unsup/{number}_0.txt"] = unlabelled(number) + "\n"
     names = list(found)
     random.Random(0).shuffle(names)
     return {name: found[name].encode("utf-8") for name in names}
@@ -70,12 +77,16 @@ def prepare(data_dir):
         "text": tfds.features.Text(),
         "label": tfds.features.ClassLabel(names=["neg", "pos"]),
     }
+    rest = [(n, {"text": unlabelled(n), "label": -1}) for n in range(COUNT)]
     tfds.dataset_builders.AdhocBuilder(
         name="imdb_reviews",
         config="plain_text",
         version="1.0.0",
         features=tfds.features.FeaturesDict(features),
-        split_datasets={part: rows(part) for part in ("train", "test")},
+        split_datasets={
+            **{part: rows(part) for part in ("train", "test")},
+            "unsupervised": rest,
+        },
         data_dir=data_dir,
     ).download_and_prepare()
 
@@ -153,6 +164,32 @@ def test_tree_or_its_parent_reads_as_the_archive(archive, tmp_path):
         assert other.test.texts == data.test.texts
     (tmp_path / "aclImdb").rename(tmp_path / "renamed")
     assert imdb.load(tmp_path / "renamed").test.texts == data.test.texts
+
+
+@pytest.mark.parametrize("form", ["prepared", "archive", "tree"])
+def test_the_reviews_to_pretrain_on_are_none_to_measure_on(
+    form, prepared, archive, tmp_path
+):
+    places = {"prepared": prepared, "archive": archive, "tree": tmp_path}
+    if form == "tree":
+        make_tree(tmp_path, files())
+    path = places[form]
+    for options in ({}, {"seed": 1, "validation": 0.5}):
+        texts = imdb.load_unlabelled(path, **options)
+        data = imdb.load(path, **options)
+        barred = {*data.validation.texts, *data.test.texts}
+        assert not barred & set(texts), "nor those that stand among them once more"
+        everything = {*data.train.texts, *map(unlabelled, range(COUNT))}
+        assert set(texts) == everything - barred
+        assert len(texts) >= len(everything) - 2
+
+
+def test_data_prepared_without_the_reviews_to_pretrain_on_is_named(
+    prepared, monkeypatch
+):
+    monkeypatch.setitem(imdb._FOLDERS, "more", ("train/more",))
+    with pytest.raises(ValueError, match="without more. Prepare them again"):
+        imdb.load_unlabelled(prepared)
 
 
 def test_reviews_stand_in_the_order_of_their_numbers(archive):

@@ -33,6 +33,20 @@ def test_options_in_the_spec_come_first():
     assert one.train.texts == data.load(f"reviews({sizes})", seed=5).train.texts
 
 
+def test_unlabelled_texts_of_a_known_name_are_its_training_texts(table):
+    spec = "reviews(depth=1, train_size=40, validation_size=10, test_size=10)"
+    texts = data.load_unlabelled(spec, seed=3)
+    assert texts == data.load(spec, seed=3).train.texts
+    texts = data.load_unlabelled(table, text_column="body", seed=3)
+    assert texts == [f"sentence {i}" for i in range(40)]
+    with pytest.raises(ValueError, match="no option 'label_column'"):
+        data.load_unlabelled(table, label_column="verdict")
+    with pytest.raises(ValueError, match="no option 'path'"):
+        data.load_unlabelled(spec, path="x")
+    with pytest.raises(ValueError, match="no such path exists"):
+        data.load_unlabelled("nowhere.txt")
+
+
 @pytest.mark.parametrize("kind", [str, pathlib.Path])
 def test_path_of_a_file(table, kind):
     options = {"text_column": "body", "label_column": "verdict"}

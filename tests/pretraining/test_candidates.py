@@ -33,10 +33,10 @@ def test_as_many_candidates_as_words_are_all_words(counts):
 
 def test_each_word_is_drawn_as_often_as_its_probability_says(rng):
     chance = inclusion(frequencies(rng.integers(0, 1000, 53)), 17)
-    offsets = (np.arange(1000) + 0.5) / 1000
+    offsets = (np.arange(300) + 0.5) / 300
     found = np.zeros(53)
     for offset in offsets[:, None]:
         words = np.array(drawn(np.cumsum(chance), (offset + np.arange(17)).tolist()))
         assert len(set(words.tolist())) == 17, "different ones"
         found[words] += 1
-    np.testing.assert_allclose(found / 1000, chance, atol=2e-3)
+    np.testing.assert_allclose(found / 300, chance, atol=5e-3)

