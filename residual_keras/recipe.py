@@ -37,6 +37,12 @@ class Recipe(Options):
     init: str | None = option(
         None, "a folder of `residual-keras pretrain`: start with its encoder"
     )
+    teacher: str | None = option(
+        None, "a run's folder or a preset, whose answers on `unlabelled` to learn too"
+    )
+    unlabelled: str | None = option(
+        None, "texts for the teacher: imdb, or a path (those that `data` has beside)"
+    )
     layer_decay: float = option(
         1.0, "factor on the learning rate from each block to the one below it"
     )
@@ -47,6 +53,11 @@ class Recipe(Options):
     def __post_init__(self):
         super().__post_init__()
         self.check_positive("epochs", "patience", "pad_to_multiple_of")
+        if self.unlabelled and not self.teacher:
+            raise ValueError(
+                "Texts without labels need a teacher. Received: "
+                f"unlabelled={self.unlabelled!r}, teacher=None. Name a trained run."
+            )
         if not 0 < self.layer_decay <= 1:
             raise ValueError(
                 f"layer_decay must be in (0, 1]. Received: "

@@ -7,7 +7,7 @@ import sys
 import keras
 import numpy as np
 
-from . import curves, fitting
+from . import curves, fitting, teaching
 from . import data as data_sets
 from .classifier import build_classifier
 from .data import batches
@@ -68,17 +68,18 @@ def train(
         recipe = folder.unfinished()
     elif recipe.init:
         recipe = pretrained.take_over(recipe)
-    keras.utils.set_random_seed(recipe.seed)
     data = data_sets.load(recipe.data, **recipe.data_options())
-    model = build(recipe, data)
-    steps = batches.steps_per_epoch(data.train, recipe.batch_size)
-    epochs = recipe.epochs_for(data.train.texts)
+    rows = teaching.with_teacher(recipe, data) if recipe.teacher else data
+    keras.utils.set_random_seed(recipe.seed)
+    model = build(recipe, rows)
+    steps = batches.steps_per_epoch(rows.train, recipe.batch_size)
+    epochs = recipe.epochs_for(rows.train.texts)
     compile_for(recipe, model.classifier, total_steps=epochs * steps)
     if not resume:
         folder.create(recipe)  # only now: what is wrong with the recipe was told above
 
     if verbose:
-        texts, parameters = len(data.train), model.classifier.count_params()
+        texts, parameters = len(rows.train), model.classifier.count_params()
         print(
             f"Training {recipe.residual}, {parameters:,} weights, on {texts:,} texts "
             f"for at most {epochs} epochs into {folder.path}",
@@ -87,7 +88,7 @@ def train(
     state = TrainingState(folder, steps, seconds)
     try:
         with state.heed_signals():
-            fit(recipe, folder, model, data, state, epochs, verbose, tensorboard)
+            fit(recipe, folder, model, rows, state, epochs, verbose, tensorboard)
         status = "finished"
     except Interrupted:
         status = "interrupted"
@@ -120,7 +121,10 @@ def compile_for(recipe, classifier, total_steps):
     """Compiles a classifier with the recipe's optimizer and loss."""
     smoothing = recipe.label_smoothing
     loss = SmoothedCrossentropy(smoothing) if smoothing else None
-    classifier.compile(optimizer_for(recipe, classifier, total_steps), loss)
+    metrics = None
+    if recipe.teacher:
+        loss, metrics = teaching.loss(smoothing), [teaching.accuracy()]
+    classifier.compile(optimizer_for(recipe, classifier, total_steps), loss, metrics)
 
 
 def optimizer_for(recipe, classifier, total_steps):

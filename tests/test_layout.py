@@ -60,6 +60,7 @@ ORDER = [
     "pretraining",
     "export",
     "presets",
+    "teaching",
     "train",
     "analysis",
     "compare",

@@ -1,0 +1,116 @@
+"""Texts without labels as lessons: a trained model says what it makes of them."""
+
+import dataclasses
+import pathlib
+
+import keras
+import numpy as np
+
+from . import data as data_sets
+from .options import DataOptions
+from .presets.loading import load_preset
+from .run_folder import RunFolder
+from .saved import load_model
+
+
+@dataclasses.dataclass(frozen=True)
+class Lessons:
+    """Texts and how probable each label is for them.
+
+    Args:
+        texts: the raw texts.
+        labels: float32 (texts, label names), each row of sum 1.
+    """
+
+    texts: list
+    labels: np.ndarray
+
+    def __len__(self):
+        return len(self.texts)
+
+
+def with_teacher(recipe, data):
+    """A data set with texts that have no label, as the recipe's teacher answers them.
+
+    Training rows keep their label; each text without one gets the probabilities that
+    the teacher gives it, in inference, while the student learns under dropout. The
+    student's vocabulary is of all of them. Source:
+    Xie et al. 2020 (noisy student), arXiv:1911.04252, with soft labels as in Hinton et
+    al. 2015, arXiv:1503.02531.
+
+    Args:
+        recipe: a `Recipe` with `teacher`.
+        data: its `TextData`.
+
+    Returns:
+        A `TextData` whose training and validation rows are `Lessons`.
+
+    Raises:
+        ValueError: if the teacher cannot be had or has other labels, or there is no
+            text that is not in the data already.
+
+    Example:
+        >>> with_teacher(recipe, data)  # doctest: +SKIP
+    """
+    texts = unlabelled(recipe, data)
+    answers = ask(recipe.teacher, texts, data.label_names)
+    count = len(data.label_names)
+    train, validation = (
+        Lessons(split.texts, np.eye(count, dtype="float32")[split.labels])
+        for split in (data.train, data.validation)
+    )
+    train = Lessons(train.texts + texts, np.concatenate([train.labels, answers]))
+    return dataclasses.replace(data, train=train, validation=validation)
+
+
+def unlabelled(recipe, data):
+    """The texts of the recipe's `unlabelled` that are in no split of the data."""
+    source = recipe.unlabelled or recipe.data
+    options = DataOptions.data_options(recipe)
+    if source != recipe.data:  # then these say nothing about it
+        options = {"text_column": recipe.text_column} if recipe.text_column else {}
+    splits = data.train, data.validation, data.test
+    known = {text for split in splits if split is not None for text in split.texts}
+    found = data_sets.load_unlabelled(source, **options)
+    texts = [text for text in dict.fromkeys(found) if text not in known]
+    if not texts:
+        raise ValueError(
+            "A teacher answers texts that are not in the data set already. Received: "
+            f"unlabelled={source!r}, which has none. Name others with --unlabelled."
+        )
+    return texts
+
+
+def ask(teacher, texts, label_names):
+    """What a teacher makes of texts: float32 (texts, label names).
+
+    Args:
+        teacher: the folder of a run, or a preset by its name or folder.
+        texts: the raw texts.
+        label_names: the labels in the order of their numbers.
+
+    Raises:
+        ValueError: if there is no such model, or it has other labels.
+    """
+    run = RunFolder(pathlib.Path(teacher).expanduser())
+    model = load_model(run.model) if run.model.exists() else load_preset(teacher)
+    if sorted(model.label_names) != sorted(label_names):
+        raise ValueError(
+            "A teacher has the labels of the data. Received: "
+            f"teacher={teacher!r} with {list(model.label_names)}, data with "
+            f"{list(label_names)}."
+        )
+    order = [model.label_names.index(name) for name in label_names]
+    return model.predict(texts)[:, order].astype("float32")
+
+
+def loss(label_smoothing):
+    """The cross-entropy of logits against `Lessons`."""
+    return keras.losses.CategoricalCrossentropy(
+        from_logits=True, label_smoothing=label_smoothing
+    )
+
+
+def accuracy():
+    """How often the likeliest label is that of the `Lessons`."""
+    return keras.metrics.CategoricalAccuracy(name="accuracy")

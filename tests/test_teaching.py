@@ -1,0 +1,113 @@
+"""Learning from a teacher's answers on texts that have no label."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from residual_keras import data as data_sets
+from residual_keras.recipe import Recipe
+
+DATA = "reviews(depth=0, train_size=40, validation_size=20, test_size=300)"
+SMALL = {"num_layers": 1, "embed_dim": 6, "num_heads": 2, "ff_dim": 7, "max_len": 13}
+
+
+@pytest.fixture(scope="module")
+def teacher(tmp_path_factory):
+    """A trained run's folder."""
+    from residual_keras.train import train
+
+    folder = tmp_path_factory.mktemp("teacher") / "run"
+    recipe = Recipe(data=DATA, epochs=1, batch_size=20, **SMALL)
+    train(recipe, folder, verbose=0, export=False)
+    return folder
+
+
+@pytest.fixture
+def recipe(teacher, tmp_path):
+    """A student's recipe: two new texts, one of the data's own, one told twice."""
+    known = data_sets.load(DATA).test.texts[0]
+    lines = ["The cellist was superb .", "I left early .", known, "I left early ."]
+    path = tmp_path / "more.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return Recipe(
+        data=DATA, teacher=str(teacher), unlabelled=str(path), epochs=2, **SMALL
+    )
+
+
+def test_the_lessons_are_labels_and_answers(recipe, teacher):
+    from residual_keras import load_model
+    from residual_keras.teaching import with_teacher
+
+    data = data_sets.load(DATA)
+    found = with_teacher(recipe, data)
+    new = found.train.texts[40:]
+    assert found.train.texts[:40] == data.train.texts
+    assert new == ["The cellist was superb .", "I left early ."]
+    assert found.train.labels.shape == (42, 2)
+    assert np.array_equal(found.train.labels[:40].argmax(axis=1), data.train.labels)
+    assert np.array_equal(found.train.labels[:40].max(axis=1), np.ones(40))
+    answers = load_model(teacher / "model.keras").predict(new)
+    assert np.array_equal(found.train.labels[40:], answers)
+    assert found.test is data.test
+
+
+def test_labels_in_another_order_are_put_in_ours(recipe):
+    from residual_keras.teaching import ask
+
+    names = data_sets.load(DATA).label_names
+    texts = ["Dull .", "I left early ."]
+    there = ask(recipe.teacher, texts, names)
+    back = ask(recipe.teacher, texts, names[::-1])
+    assert np.array_equal(there, back[:, ::-1]) and not np.array_equal(there, back)
+    with pytest.raises(ValueError, match="A teacher has the labels of the data"):
+        ask(recipe.teacher, texts, ("bad", "good"))
+
+
+def test_a_student_trains_and_is_measured_on_labels(recipe, tmp_path):
+    from residual_keras import load_model
+    from residual_keras.train import train
+
+    metrics = train(recipe, tmp_path / "run", verbose=0, export=False)
+    assert metrics["status"] == "finished" and metrics["steps"] == 2
+    test = data_sets.load(DATA).test
+    found = load_model(tmp_path / "run" / "model.keras").predict(test.texts)
+    assert metrics["test"]["accuracy"] == pytest.approx(
+        (found.argmax(axis=1) == test.labels).mean()
+    )
+
+
+def test_a_student_learns_what_its_teacher_says(recipe, tmp_path, monkeypatch):
+    """Forty labels teach little; a teacher who knows it all makes up for them."""
+    from residual_keras import teaching
+    from residual_keras.train import train
+
+    more = data_sets.load("reviews(depth=0, train_size=600)", seed=5).train
+    truth = dict(zip(more.texts, np.eye(2)[more.labels], strict=True))
+    path = tmp_path / "many.txt"
+    path.write_text("\n".join(more.texts) + "\n", encoding="utf-8")
+    monkeypatch.setattr(
+        teaching, "ask", lambda _, texts, names: np.float32([truth[t] for t in texts])
+    )
+    options = {"epochs": 5, "learning_rate": 0.01, "rate": 0.0, "max_len": 40}
+    taught = dataclasses.replace(recipe, unlabelled=str(path), **options)
+    alone = dataclasses.replace(taught, teacher=None, unlabelled=None)
+    reached = {
+        name: train(made, tmp_path / name, verbose=0, export=False)["test"]["accuracy"]
+        for name, made in {"taught": taught, "alone": alone}.items()
+    }
+    assert reached["taught"] > 0.8 > reached["alone"] + 0.1, reached
+
+
+def test_what_cannot_be_is_refused(recipe, tmp_path):
+    from residual_keras.teaching import with_teacher
+
+    with pytest.raises(ValueError, match="Texts without labels need a teacher"):
+        Recipe(unlabelled="more.txt")
+    data = data_sets.load(DATA)
+    known = tmp_path / "known.txt"
+    known.write_text("\n".join(data.test.texts) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="not in the data set already"):
+        with_teacher(dataclasses.replace(recipe, unlabelled=str(known)), data)
+    with pytest.raises(ValueError, match="No preset"):
+        with_teacher(dataclasses.replace(recipe, teacher="nobody"), data)
