@@ -16,6 +16,8 @@ _HOMES = {
     "attention_bias": "attention",
     "Classifier": "classifier",
     "build_classifier": "classifier",
+    "build_ngram_classifier": "ngrams",
+    "NGramLogits": "ngrams",
     "ClassToken": "embedding",
     "TokenAndPositionEmbedding": "embedding",
     "WordDropout": "embedding",

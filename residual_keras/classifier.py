@@ -199,12 +199,13 @@ class Classifier(keras.Model):
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
 
-    def calibrate(self, ids):
-        """Sets what the scheme reads off one batch before training, if it does.
+    def calibrate(self, batches):
+        """Sets what the scheme reads off the first batch before training, if it does.
 
         Args:
-            ids: the first batch, int32 (batch, time).
+            batches: pairs of ids, int32 (batch, time), and labels.
         """
+        ids, _ = next(iter(batches))
         scheme = self.get_layer("encoder").residual
         scheme.calibrate(lambda: self(ids, training=False))
 

@@ -19,6 +19,9 @@ class Recipe(Options):
 
     label_column: str | None = option(None, "own files: the labels' column (label)")
     test: str | None = option(None, "own files: the path of the test rows")
+    classifier: str = option(
+        "transformer", "or ngrams: a linear model of words and pairs, to compare with"
+    )
     truncation: str = option(
         "head_tail", "which tokens of a longer text are kept: head, tail or head_tail"
     )
@@ -53,11 +56,6 @@ class Recipe(Options):
     def __post_init__(self):
         super().__post_init__()
         self.check_positive("epochs", "patience", "pad_to_multiple_of")
-        if self.unlabelled and not self.teacher:
-            raise ValueError(
-                "Texts without labels need a teacher. Received: "
-                f"unlabelled={self.unlabelled!r}, teacher=None. Name a trained run."
-            )
         if not 0 < self.layer_decay <= 1:
             raise ValueError(
                 f"layer_decay must be in (0, 1]. Received: "

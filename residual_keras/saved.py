@@ -7,6 +7,7 @@ import keras
 from . import (  # noqa: F401
     classifier,
     layer_rates,
+    ngrams,
     optimization,
     pooling,
     residuals,

@@ -29,7 +29,7 @@ class Lessons:
         return len(self.texts)
 
 
-def with_teacher(recipe, data):
+def lessons(recipe, data):
     """A data set with texts that have no label, as the recipe's teacher answers them.
 
     Training rows keep their label; each text without one gets the probabilities that
@@ -39,19 +39,27 @@ def with_teacher(recipe, data):
     al. 2015, arXiv:1503.02531.
 
     Args:
-        recipe: a `Recipe` with `teacher`.
+        recipe: a `Recipe`.
         data: its `TextData`.
 
     Returns:
-        A `TextData` whose training and validation rows are `Lessons`.
+        A `TextData` whose training and validation rows are `Lessons`; `data` itself if
+        the recipe has no teacher.
 
     Raises:
-        ValueError: if the teacher cannot be had or has other labels, or there is no
-            text that is not in the data already.
+        ValueError: if the teacher cannot be had or has other labels, there is no text
+            that is not in the data already, or nobody to answer it.
 
     Example:
-        >>> with_teacher(recipe, data)  # doctest: +SKIP
+        >>> lessons(recipe, data)  # doctest: +SKIP
     """
+    if not recipe.teacher:
+        if recipe.unlabelled:
+            raise ValueError(
+                "Texts without labels need a teacher. Received: "
+                f"unlabelled={recipe.unlabelled!r}, teacher=None. Name a trained run."
+            )
+        return data
     texts = unlabelled(recipe, data)
     answers = ask(recipe.teacher, texts, data.label_names)
     count = len(data.label_names)

@@ -13,9 +13,11 @@ from .classifier import build_classifier
 from .data import batches
 from .export import export_saved_model
 from .layer_rates import layerwise
+from .ngrams import build_ngram_classifier
 from .optimization import SmoothedCrossentropy, recipe_schedule
 from .pretraining import pretrained
 from .run_folder import RunFolder, merit, save
+from .spec import look_up, parse
 from .text_classifier import TextClassifier
 from .tokenizers import make_vectorizer
 from .training_state import Interrupted, TrainingState
@@ -69,7 +71,7 @@ def train(
     elif recipe.init:
         recipe = pretrained.take_over(recipe)
     data = data_sets.load(recipe.data, **recipe.data_options())
-    rows = teaching.with_teacher(recipe, data) if recipe.teacher else data
+    rows = teaching.lessons(recipe, data)
     keras.utils.set_random_seed(recipe.seed)
     model = build(recipe, rows)
     steps = batches.steps_per_epoch(rows.train, recipe.batch_size)
@@ -105,16 +107,33 @@ def build(recipe, data):
     else:
         vectorizer = make_vectorizer(recipe, truncation=recipe.truncation)
         vectorizer.adapt(data.train.texts)
-    classifier = build_classifier(
+    name, options = parse(recipe.classifier)
+    make = look_up(CLASSIFIERS, name, "classifier")
+    classifier = make(recipe, data, vectorizer, **options)
+    if recipe.init:
+        pretrained.load_encoder(classifier, recipe)
+    return TextClassifier(classifier, vectorizer, data.label_names)
+
+
+def transformer(recipe, data, vectorizer):
+    """The `Classifier` of a recipe."""
+    return build_classifier(
         vectorizer.vocab_size,
         len(data.label_names),
         pooling=recipe.pooling,
         word_rate=recipe.word_rate_for(data.train.texts),
         **recipe.encoder_options(),
     )
-    if recipe.init:
-        pretrained.load_encoder(classifier, recipe)
-    return TextClassifier(classifier, vectorizer, data.label_names)
+
+
+def ngrams(recipe, data, vectorizer, order=2):
+    """The `NGramClassifier` of a recipe."""
+    return build_ngram_classifier(
+        vectorizer.vocab_size, len(data.label_names), order=order
+    )
+
+
+CLASSIFIERS = {"transformer": transformer, "ngrams": ngrams}
 
 
 def compile_for(recipe, classifier, total_steps):
@@ -151,8 +170,7 @@ def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
             data.train, vectorizer, size, seed=recipe.seed, start_step=step
         )
         if step == 0 and not recipe.init:
-            ids, _ = next(iter(found))
-            classifier.calibrate(ids)
+            classifier.calibrate(found.take(state.steps_per_epoch))
         return found
 
     callbacks = [Patience(folder, recipe.patience)]

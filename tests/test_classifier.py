@@ -357,10 +357,10 @@ def test_the_scheme_says_how_the_tokens_start(parallel):
 def test_calibration_is_one_eager_pass_without_dropout(model):
     scheme = Starts(2)
     one = small(residual=scheme, rate=0.5)
-    one.calibrate(IDS)
+    one.calibrate([(IDS, None), (None, None)])
     np.testing.assert_allclose(scheme.seen, one(IDS), atol=1e-6)
     before = model.get_weights()
-    model.calibrate(IDS)
+    model.calibrate([(IDS, None)])
     for old, new in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
 

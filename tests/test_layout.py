@@ -41,6 +41,7 @@ ORDER = [
     "block",
     "encoder",
     "classifier",
+    "ngrams",
     "vectorizer",
     "text",
     "wordpiece",

@@ -37,10 +37,10 @@ def recipe(teacher, tmp_path):
 
 def test_the_lessons_are_labels_and_answers(recipe, teacher):
     from residual_keras import load_model
-    from residual_keras.teaching import with_teacher
+    from residual_keras.teaching import lessons
 
     data = data_sets.load(DATA)
-    found = with_teacher(recipe, data)
+    found = lessons(recipe, data)
     new = found.train.texts[40:]
     assert found.train.texts[:40] == data.train.texts
     assert new == ["The cellist was superb .", "I left early ."]
@@ -77,6 +77,7 @@ def test_a_student_trains_and_is_measured_on_labels(recipe, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_student_learns_what_its_teacher_says(recipe, tmp_path, monkeypatch):
     """Forty labels teach little; a teacher who knows it all makes up for them."""
     from residual_keras import teaching
@@ -100,14 +101,14 @@ def test_a_student_learns_what_its_teacher_says(recipe, tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_is_refused(recipe, tmp_path):
-    from residual_keras.teaching import with_teacher
+    from residual_keras.teaching import lessons
 
-    with pytest.raises(ValueError, match="Texts without labels need a teacher"):
-        Recipe(unlabelled="more.txt")
     data = data_sets.load(DATA)
+    with pytest.raises(ValueError, match="Texts without labels need a teacher"):
+        lessons(dataclasses.replace(recipe, teacher=None), data)
     known = tmp_path / "known.txt"
     known.write_text("\n".join(data.test.texts) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match="not in the data set already"):
-        with_teacher(dataclasses.replace(recipe, unlabelled=str(known)), data)
+        lessons(dataclasses.replace(recipe, unlabelled=str(known)), data)
     with pytest.raises(ValueError, match="No preset"):
-        with_teacher(dataclasses.replace(recipe, teacher="nobody"), data)
+        lessons(dataclasses.replace(recipe, teacher="nobody"), data)

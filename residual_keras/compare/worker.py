@@ -190,14 +190,11 @@ def gradients_of(recipe, folder):
     keras.utils.set_random_seed(recipe.seed)
     data = load(recipe.data, **recipe.data_options())
     model = train.build(recipe, data)
-    ids, labels = next(
-        iter(
-            batches.training_batches(
-                data.train, model.vectorizer, recipe.batch_size, seed=recipe.seed
-            )
-        )
+    training = batches.training_batches(
+        data.train, model.vectorizer, recipe.batch_size, seed=recipe.seed
     )
-    model.classifier.calibrate(ids)
+    model.classifier.calibrate(training)
+    ids, labels = next(iter(training))
     norms = BlockGradients(model.classifier)
     initial = norms(ids, labels)
     trained = load_model(folder.model).classifier

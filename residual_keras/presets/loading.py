@@ -75,8 +75,14 @@ def with_head(classifier, num_classes):
     """A classifier on the same layers, its last one replaced by new logits.
 
     Raises:
-        ValueError: if `num_classes` is not positive.
+        ValueError: if `num_classes` is not positive, or there is no head to replace.
     """
+    if classifier.layers[-1].name != "logits":
+        raise ValueError(
+            "Only the last layer of a Transformer can be replaced, named logits. "
+            f"Received: num_classes={num_classes} for a classifier that ends with "
+            f"{classifier.layers[-1].name}. Train one on the new labels."
+        )
     if num_classes < 1:
         raise ValueError(
             f"num_classes must be positive. Received: num_classes={num_classes}"
