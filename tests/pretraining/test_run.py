@@ -146,24 +146,20 @@ def test_every_scheme_pretrains_and_hands_over_its_weights(
 ):
     from residual_keras import data, residuals, train
 
-    ours = [n for n, c in residuals.SCHEMES.items() if "residual_keras" in c.__module__]
+    def fit(self, *args, fit=run.Pretrainer.fit, **kwargs):
+        self.run_eagerly = True  # tracing a graph takes longer than its one step
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(run.Pretrainer, "fit", fit)
     found = data.load("reviews(depth=1, train_size=20, validation_size=8, test_size=8)")
-    for scheme in ours:
+    schemes = residuals.SCHEMES.items()
+    for scheme in [n for n, c in schemes if "residual_keras" in c.__module__]:
         options = {**tiny_pretraining, "residual": scheme, "steps": 1}
         folder = tmp_path / scheme
-        with monkeypatch.context() as patch:  # a graph takes longer than its one step
-            fit = run.Pretrainer.fit
-            patch.setattr(
-                run.Pretrainer,
-                "fit",
-                lambda self, *args, fit=fit, **kwargs: (
-                    setattr(self, "run_eagerly", True),
-                    fit(self, *args, **kwargs),
-                ),
-            )
-            metrics = pretrain(PretrainingRecipe(**options), folder, verbose=0)
+        metrics = pretrain(PretrainingRecipe(**options), folder, verbose=0)
         assert np.isfinite(metrics["validation"]["loss"]), scheme
-        recipe = train.pretrained.take_over(Recipe(init=str(folder), residual=scheme))
+        recipe = train.pretrained.take_over(Recipe(init=str(folder)))
+        assert recipe.residual == scheme
         classifier = train.build(recipe, found).classifier
         ours = {variable.path: np.array(variable) for variable in classifier.weights}
         for variable in load_model(folder / "encoder.keras").weights:
