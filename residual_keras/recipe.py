@@ -41,7 +41,9 @@ class Recipe(Options):
         None, "a folder of `residual-keras pretrain`: start with its encoder"
     )
     teacher: str | None = option(
-        None, "a run's folder or a preset, whose answers on `unlabelled` to learn too"
+        None,
+        "a run's folder or a preset, or several apart by commas: what they make "
+        "of texts without labels is learned too",
     )
     unlabelled: str | None = option(
         None, "texts for the teacher: imdb, or a path (those that `data` has beside)"

@@ -16,6 +16,13 @@ SIZES = {
         "ff_dim": 256,
         "max_len": 512,
     },
+    "medium": {  # 7.7 MB
+        "num_layers": 6,
+        "embed_dim": 128,
+        "num_heads": 4,
+        "ff_dim": 512,
+        "max_len": 512,
+    },
     "base": {  # the blocks of the published BERT-base; 202 MB
         "num_layers": 12,
         "embed_dim": 768,

@@ -93,23 +93,32 @@ def ask(teacher, texts, label_names):
     """What a teacher makes of texts: float32 (texts, label names).
 
     Args:
-        teacher: the folder of a run, or a preset by its name or folder.
+        teacher: the folder of a run, or a preset by its name or folder; several apart
+            by commas, whose answers are averaged.
         texts: the raw texts.
         label_names: the labels in the order of their numbers.
 
     Raises:
         ValueError: if there is no such model, or it has other labels.
     """
-    run = RunFolder(pathlib.Path(teacher).expanduser())
-    model = load_model(run.model) if run.model.exists() else load_preset(teacher)
+    models = [one_teacher(name.strip(), label_names) for name in teacher.split(",")]
+    found = 0.0
+    for model in models:
+        order = [model.label_names.index(name) for name in label_names]
+        found += model.predict(texts)[:, order] / len(models)
+    return found.astype("float32")
+
+
+def one_teacher(name, label_names):
+    """A trained model by its run's folder, or as a preset."""
+    run = RunFolder(pathlib.Path(name).expanduser())
+    model = load_model(run.model) if run.model.exists() else load_preset(name)
     if sorted(model.label_names) != sorted(label_names):
         raise ValueError(
-            "A teacher has the labels of the data. Received: "
-            f"teacher={teacher!r} with {list(model.label_names)}, data with "
-            f"{list(label_names)}."
+            f"A teacher has the labels of the data. Received: teacher={name!r} with "
+            f"{list(model.label_names)}, data with {list(label_names)}."
         )
-    order = [model.label_names.index(name) for name in label_names]
-    return model.predict(texts)[:, order].astype("float32")
+    return model
 
 
 def loss(label_smoothing):

@@ -60,6 +60,8 @@ def test_labels_in_another_order_are_put_in_ours(recipe):
     there = ask(recipe.teacher, texts, names)
     back = ask(recipe.teacher, texts, names[::-1])
     assert np.array_equal(there, back[:, ::-1]) and not np.array_equal(there, back)
+    both = ask(f"{recipe.teacher}, {recipe.teacher}", texts, names)
+    np.testing.assert_allclose(both, there, rtol=1e-6)
     with pytest.raises(ValueError, match="A teacher has the labels of the data"):
         ask(recipe.teacher, texts, ("bad", "good"))
 

@@ -5,7 +5,9 @@
 The same command goes on where it was stopped. The preset goes into
 residual_keras/presets/NAME, and its figures into presets.json there. The test texts
 decide nothing: the trained model is evaluated on them in float32, and what is stored
-of it in half precision. NAME is one of PRESETS, such as small_pre_ln_imdb.
+of it in half precision. NAME is one of PRESETS, such as small_pre_ln_imdb. Those for
+IMDB learn from ngrams_imdb, which must be there before them, what it makes of the
+reviews without labels.
 """
 
 import argparse
@@ -35,7 +37,7 @@ SCHEMES = {
 DATA = {
     "imdb": {
         "data": "IMDB, the Large Movie Review Dataset: 25,000 reviews to train on, a "
-        "tenth of them kept for validation, and 25,000 to test on",
+        "tenth of them kept for validation, 25,000 to test on, 50,000 without label",
         "licence": "none is stated; its makers ask to cite them. The preset has words "
         "and weights from it, and no text",
         "source": "Maas et al. 2011, ACL, https://aclanthology.org/P11-1015",
@@ -51,9 +53,23 @@ DATA = {
         "limits": ["It knows the few hundred words of a grammar, and nothing else."],
     },
 }
+PAPERS = {
+    "ngrams": "Wang and Manning 2012, ACL, https://aclanthology.org/P12-2018",
+    "teacher": "Xie et al. 2020, arXiv:1911.04252 (learning a teacher's answers)",
+}
+TEACHER = "ngrams_imdb"
+TAUGHT = {"teacher": TEACHER, "epochs": 3, "precision": "mixed_bfloat16"}
 PRESETS = {
-    f"{size}_{scheme}_{data}": {"size": size, "data": data, "residual": SCHEMES[scheme]}
-    for size, scheme, data in itertools.product(("tiny", "small"), SCHEMES, DATA)
+    TEACHER: {"data": "imdb", "classifier": "ngrams", "max_len": 1024, "epochs": 3},
+    **{
+        f"{size}_{scheme}_{data}": {
+            "size": size,
+            "data": data,
+            "residual": SCHEMES[scheme],
+            **(TAUGHT if data == "imdb" else {}),
+        }
+        for size, scheme, data in itertools.product(("tiny", "small"), SCHEMES, DATA)
+    },
 }
 
 
@@ -75,8 +91,11 @@ def main(arguments=None):
 def make(name, data_path, run):
     """Does what of it is not done yet; returns the exit status."""
     options = dict(look_up(PRESETS, name, "preset to make"))
-    facts = {**DATA[options["data"].split("(")[0]], "size": options.pop("size")}
-    recipe = Recipe(**{**SIZES[facts["size"]], **options}, data_path=data_path)
+    facts = {**DATA[options["data"].split("(")[0]], "size": options.pop("size", None)}
+    facts["papers"] = [
+        paper for key, paper in PAPERS.items() if key in {*options, *options.values()}
+    ]
+    recipe = Recipe(**{**SIZES.get(facts["size"], {}), **options}, data_path=data_path)
     if not (shelf.ROOT / name).exists():
         metrics = trained(recipe, run)
         if metrics["status"] == "interrupted":
