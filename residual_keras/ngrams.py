@@ -9,11 +9,13 @@ from .embedding import PADDING_ID, UNKNOWN_ID
 
 FACTOR = 1999  # of the hash; odd, so that no bucket of a power of two is left out
 MOST_BUCKETS = 2**20  # times FACTOR it is just below 2**31
-STRENGTH = 0.1  # of the votes before training, against naive Bayes' own
+BUCKETS = 2**19
+SHARE = 0.05  # of naive Bayes' votes that each run has before training
+PENALTY = 1e-4  # on the squares of the shares
 
 
 def build_ngram_classifier(
-    vocab_size, num_classes, *, order=2, buckets=MOST_BUCKETS, name="classifier"
+    vocab_size, num_classes, *, order=2, buckets=BUCKETS, name="classifier"
 ):
     """Builds a linear classifier of runs of words: what a Transformer has to beat.
 
@@ -43,7 +45,7 @@ def build_ngram_classifier(
 
 @keras.saving.register_keras_serializable("residual_keras")
 class NGramClassifier(Classifier):
-    """A `Classifier` whose votes start as the texts' own statistics.
+    """A `Classifier` whose votes start as the training texts' own statistics.
 
     Example:
         >>> model = build_ngram_classifier(vocab_size=100, num_classes=2)
@@ -51,24 +53,28 @@ class NGramClassifier(Classifier):
     """
 
     def calibrate(self, batches):
-        """Sets the votes to naive Bayes' before training; see `NGramLogits.adapt`."""
+        """Reads the votes off the training texts; see `NGramLogits.adapt`."""
         self.get_layer("ngrams").adapt(batches)
 
 
 @keras.saving.register_keras_serializable("residual_keras")
 class NGramLogits(keras.layers.Layer):
-    """b_c + sum over the runs of words g of a text of w[h(g), c].
+    """b_c + sum over the different runs of words g of a text of s[h(g), c] r[h(g), c].
 
-    Runs of one to `order` words count as often as they stand in the text. The hash
-    h(g) = (...(g_1 1999 + g_2) 1999 + ...) mod `buckets` lets runs share a vote, which
-    costs little (Weinberger et al. 2009, arXiv:0902.2206). The first class has no votes
-    of its own: its logit is 0.
+    Naive Bayes' log ratios r are read off the training texts once (`adapt`); what is
+    trained is the share s of each that counts, under a penalty on s^2. Runs of one to
+    `order` words count once, however often they stand in the text. Source: Wang and
+    Manning 2012, ACL, https://aclanthology.org/P12-2018 (NBSVM), with logistic loss.
+
+    The hash h(g) = (...(g_1 1999 + g_2) 1999 + ...) mod `buckets` lets runs share a
+    row, which costs little (Weinberger et al. 2009, arXiv:0902.2206). The first class
+    has no votes of its own: its logit is 0.
 
     Args:
         vocab_size: number of token ids; any other id is read as unknown.
         num_classes: number of logits; with 1, that of label 1.
         order: words in the longest run.
-        buckets: rows of w, at most 2**20.
+        buckets: rows of s and r, at most 2**20.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -86,9 +92,7 @@ class NGramLogits(keras.layers.Layer):
         TensorShape([3, 2])
     """
 
-    def __init__(
-        self, vocab_size, num_classes, order=2, buckets=MOST_BUCKETS, **kwargs
-    ):
+    def __init__(self, vocab_size, num_classes, order=2, buckets=BUCKETS, **kwargs):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
         numbers = {
@@ -123,19 +127,29 @@ class NGramLogits(keras.layers.Layer):
 
     def build(self, input_shape):
         columns = max(1, self.num_classes - 1)
-        self.votes = self.add_weight(
-            shape=(self.buckets, columns), initializer="zeros", name="votes"
+        self.shares = self.add_weight(
+            shape=(self.buckets, columns),
+            initializer=keras.initializers.Constant(SHARE),
+            regularizer=keras.regularizers.L2(PENALTY),
+            name="shares",
+        )
+        self.ratios = self.add_weight(
+            shape=(self.buckets, columns),
+            initializer="ones",
+            trainable=False,
+            name="ratios",
         )
         self.bias = self.add_weight(shape=(columns,), initializer="zeros", name="bias")
 
     def runs(self, ids):
-        """The buckets of a text's runs, and which of them have no padding inside.
+        """The buckets of a text's runs, and which of them are to be counted.
 
         Args:
             ids: integers, (batch, time).
 
         Returns:
-            Two tensors of one shape, (batch, runs), int32 and bool.
+            Two tensors of one shape, (batch, runs), int32 and bool. A run has no
+            padding inside, and of equal ones in a text the first counts.
         """
         ids = ops.cast(ids, "int32")
         known = ops.logical_and(ids >= 0, ids < self.vocab_size)
@@ -148,13 +162,17 @@ class NGramLogits(keras.layers.Layer):
             inside = ops.logical_and(inside[:, :-1], real[:, length:])
             found.append(hashes)
             kept.append(inside)
-        return ops.concatenate(found, axis=1), ops.concatenate(kept, axis=1)
+        hashes, kept = (ops.concatenate(parts, axis=1) for parts in (found, kept))
+        hashes = ops.sort(ops.where(kept, hashes, -1), axis=1)
+        first = ops.pad(hashes[:, 1:] != hashes[:, :-1], [[0, 0], [1, 0]])
+        first = ops.where(ops.arange(ops.shape(hashes)[1]) == 0, True, first)
+        return ops.maximum(hashes, 0), ops.logical_and(first, hashes >= 0)
 
     def call(self, ids):
-        hashes, real = self.runs(ids)
-        votes = ops.take(self.votes, hashes, axis=0)
-        real = ops.cast(ops.expand_dims(real, -1), votes.dtype)
-        logits = ops.sum(votes * real, axis=1) + self.bias
+        hashes, counted = self.runs(ids)
+        votes = ops.take(self.shares * self.ratios, hashes, axis=0)
+        counted = ops.cast(ops.expand_dims(counted, -1), votes.dtype)
+        logits = ops.sum(votes * counted, axis=1) + self.bias
         if self.num_classes == 1:
             return logits
         return ops.pad(logits, [[0, 0], [1, 0]])
@@ -163,30 +181,33 @@ class NGramLogits(keras.layers.Layer):
         return (input_shape[0], self.num_classes)
 
     def adapt(self, batches):
-        """Sets the votes to a tenth of naive Bayes' log ratios.
+        """Sets the log ratios to those of naive Bayes.
 
-            w[g, c] = 0.1 log(P(g | c) / P(g | first class)),
+            r[g, c] = log(P(g | c) / P(g | first class)),
             P(g | c) = (1 + texts of c with g) / (buckets + sum over g of these)
 
-        Source: Wang and Manning 2012, ACL, https://aclanthology.org/P12-2018.
+        A run that only one text has says nothing: its ratio is 0.
 
         Args:
             batches: pairs of ids (batch, time) and labels, which are numbers (batch,),
                 or probabilities (batch, classes).
         """
         classes = max(2, self.num_classes)
-        texts = np.ones((self.buckets, classes))
+        texts = np.zeros((self.buckets, classes))
+        seen = np.zeros(self.buckets, int)
         for ids, labels in batches:
-            hashes, real = map(ops.convert_to_numpy, self.runs(ids))
+            hashes, counted = map(ops.convert_to_numpy, self.runs(ids))
             labels = np.asarray(labels)
             if labels.ndim == 1:
                 labels = np.eye(classes)[labels.astype(int)]
-            for row, inside, label in zip(hashes, real, labels, strict=True):
-                texts[np.unique(row[inside])] += label
-        logarithm = np.log(texts / texts.sum(axis=0))
-        self.votes.assign(STRENGTH * (logarithm[:, 1:] - logarithm[:, :1]))
+            for row, once, label in zip(hashes, counted, labels, strict=True):
+                texts[row[once]] += label
+                seen[row[once]] += 1
+        logarithm = np.log((1 + texts) / (1 + texts).sum(axis=0))
+        ratios = logarithm[:, 1:] - logarithm[:, :1]
+        self.ratios.assign(np.where(seen[:, None] > 1, ratios, 0.0))
 
     @property
     def spared(self):
-        """The weights that weight decay leaves alone: they say what the texts said."""
-        return [self.votes]
+        """The weights that weight decay leaves alone: they have a penalty already."""
+        return [self.shares]

@@ -248,10 +248,13 @@ def evaluate(model, split, batch_size=64, pad_to_multiple_of=None):
     found = batches.evaluation_batches(split, vectorizer, batch_size)
     classifier = model.classifier
     copy = keras.Model(classifier.inputs, classifier.outputs)  # keep its own compile
-    copy.compile(loss=classifier.default_loss(), metrics=[classifier.accuracy()])
+    loss = classifier.default_loss()
+    # As a metric, for Keras' own "loss" has the penalties on weights in it.
+    entropy = keras.metrics.MeanMetricWrapper(loss.call, name="entropy")
+    copy.compile(loss=loss, metrics=[entropy, classifier.accuracy()])
     result = copy.evaluate(found, verbose=0, return_dict=True)
     return {
-        "loss": float(result["loss"]),
+        "loss": float(result["entropy"]),
         "accuracy": float(result["accuracy"]),
         "texts": len(split),
     }

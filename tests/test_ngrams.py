@@ -1,7 +1,5 @@
 """The linear classifier of words and runs of words."""
 
-import collections
-
 import keras
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from residual_keras import NGramLogits, build_ngram_classifier
+from residual_keras import data as data_sets
 from residual_keras.recipe import Recipe
 
 VOCAB, BUCKETS = 23, 101
@@ -16,9 +15,9 @@ IDS = np.array([[7, 3, 7, 3, 1], [22, 2, 0, 0, 0], [0, 0, 0, 0, 0]], "int32")
 
 
 def runs(ids, order, buckets):
-    """How often each bucket is hit by a text's runs of words."""
+    """The buckets that a text's runs of words fall into."""
     ids = [i if 0 <= i < VOCAB else 1 for i in ids]
-    found = collections.Counter()
+    found = set()
     for length in range(1, order + 1):
         for start in range(len(ids) - length + 1):
             run = ids[start : start + length]
@@ -26,7 +25,7 @@ def runs(ids, order, buckets):
                 number = 0
                 for one in run:
                     number = (number * 1999 + one) % buckets
-                found[number] += 1
+                found.add(number)
     return found
 
 
@@ -49,22 +48,24 @@ def test_equals_a_count_of_runs(classes, order, rows):
     ids = np.zeros((len(rows), time), "int32")
     for row, text in zip(ids, rows, strict=True):
         row[: len(text)] = text
-    votes, bias = (weight.numpy() for weight in layer.weights)
+    votes = (layer.shares * layer.ratios).numpy()
+    bias = layer.bias.numpy()
     expected = np.zeros((len(rows), votes.shape[1]))
     for row, text in enumerate(ids.tolist()):
         expected[row] = bias
-        for number, times in runs(text, order, BUCKETS).items():
-            expected[row] += times * votes[number]
+        for number in runs(text, order, BUCKETS):
+            expected[row] += votes[number]
     if classes > 1:
         expected = np.pad(expected, [[0, 0], [1, 0]])
     np.testing.assert_allclose(layer(ids), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_the_largest_hash_fits_its_integer():
-    layer = NGramLogits(2**20, 1, order=2)
+    layer = NGramLogits(2**20, 1, order=2, buckets=2**20)
     ids = np.array([[2**20 - 1, 2**20 - 1]], "int32")
     hashes, _ = layer.runs(ids)
-    assert int(hashes[0, 2]) == ((2**20 - 1) * 1999 + 2**20 - 1) % 2**20
+    pair = ((2**20 - 1) * 1999 + 2**20 - 1) % 2**20
+    assert set(hashes.numpy()[0]) == {pair, 2**20 - 1}
     with pytest.raises(ValueError, match="buckets must be at most 1048576"):
         NGramLogits(9, 1, buckets=2**20 + 1)
     with pytest.raises(ValueError, match="order must be positive"):
@@ -72,22 +73,26 @@ def test_the_largest_hash_fits_its_integer():
 
 
 @pytest.mark.parametrize("soft", [False, True])
-def test_the_votes_start_as_naive_bayes_has_them(soft):
-    labels = np.array([1, 0, 2])
-    shares = np.array([[0.1, 0.7, 0.2], [0.9, 0.0, 0.1], [0.0, 0.3, 0.7]])
+def test_the_ratios_are_those_of_naive_bayes(soft):
+    labels = np.array([1, 0, 2, 1])
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 4)
     given = shares if soft else labels
+    ids = np.concatenate([IDS, [[7, 3, 9, 0, 0]]])
     layer = NGramLogits(VOCAB, 3, order=2, buckets=BUCKETS)
     layer.build((None, None))
-    layer.adapt([(IDS[:2], given[:2]), (IDS[2:], given[2:])])
-    texts = np.ones((BUCKETS, 3))
-    each = shares if soft else np.eye(3)[labels]
-    for row, label in zip(IDS.tolist(), each, strict=True):
+    layer.adapt([(ids[:2], given[:2]), (ids[2:], given[2:])])
+    texts, seen = np.ones((BUCKETS, 3)), np.zeros(BUCKETS)
+    for row, label in zip(
+        ids.tolist(), shares if soft else np.eye(3)[labels], strict=True
+    ):
         for number in runs(row, 2, BUCKETS):
             texts[number] += label
+            seen[number] += 1
     logarithm = np.log(texts / texts.sum(axis=0))
-    expected = 0.1 * (logarithm[:, 1:] - logarithm[:, :1])
-    np.testing.assert_allclose(layer.votes, expected, rtol=1e-5, atol=1e-6)
-    assert np.any(expected)
+    expected = logarithm[:, 1:] - logarithm[:, :1]
+    expected[seen < 2] = 0
+    np.testing.assert_allclose(layer.ratios, expected, rtol=1e-5, atol=1e-6)
+    assert np.count_nonzero(expected) >= 4  # 7, 3 and their pair, in two texts
 
 
 def test_it_is_at_home_in_keras(tmp_path):
@@ -102,7 +107,7 @@ def test_it_is_at_home_in_keras(tmp_path):
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again.predict(IDS, verbose=0), after)
     assert type(again) is type(model)
-    assert model.count_params() == 2 * BUCKETS + 2
+    assert model.count_params() == 2 * 2 * BUCKETS + 2
 
 
 def test_train_compares_with_it(tmp_path):
@@ -112,9 +117,13 @@ def test_train_compares_with_it(tmp_path):
     data = "reviews(depth=0, train_size=400, validation_size=100, test_size=200)"
     recipe = Recipe(data=data, classifier="ngrams(order=2)", epochs=2, max_len=40)
     metrics = train(recipe, tmp_path / "run", verbose=0)
+    test = data_sets.load(data).test
     assert metrics["test"]["accuracy"] > 0.8
     model = load_model(tmp_path / "run" / "model.keras")
-    assert np.abs(model.classifier.get_layer("ngrams").votes).max() > 0.1
+    layer = model.classifier.get_layer("ngrams")
+    assert np.abs(layer.ratios).max() > 1 and len(np.unique(layer.shares)) > 9
+    probabilities = model.predict(test.texts)[np.arange(200), test.labels]
+    assert metrics["test"]["loss"] == pytest.approx(-np.log(probabilities).mean())
     folder = save_to_preset(model, tmp_path / "linear")
     stored = load_preset(folder)
     texts = ["A wonderful film .", "It was dull ."]

@@ -60,7 +60,14 @@ PAPERS = {
 TEACHER = "ngrams_imdb"
 TAUGHT = {"teacher": TEACHER, "epochs": 3, "precision": "mixed_bfloat16"}
 PRESETS = {
-    TEACHER: {"data": "imdb", "classifier": "ngrams", "max_len": 1024, "epochs": 3},
+    TEACHER: {
+        "data": "imdb",
+        "classifier": "ngrams",
+        "vocab_size": 30_000,
+        "max_len": 1024,
+        "learning_rate": 2e-3,
+        "epochs": 4,
+    },
     **{
         f"{size}_{scheme}_{data}": {
             "size": size,
