@@ -82,8 +82,10 @@ def train(
 
     if verbose:
         texts, parameters = len(rows.train), model.classifier.count_params()
+        kind = recipe.classifier
+        kind = recipe.residual if kind == "transformer" else kind
         print(
-            f"Training {recipe.residual}, {parameters:,} weights, on {texts:,} texts "
+            f"Training {kind}, {parameters:,} weights, on {texts:,} texts "
             f"for at most {epochs} epochs into {folder.path}",
             file=sys.stderr,
         )

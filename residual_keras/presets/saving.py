@@ -85,7 +85,7 @@ def save_to_preset(model, folder, facts=None):
     return folder
 
 
-KINDS = {"recipe": dict, "metrics": dict, "behaviour": dict}
+KINDS = {"recipe": dict, "metrics": dict, "behaviour": dict, "golden": dict}
 KINDS |= {"limits": list, "papers": list}
 
 

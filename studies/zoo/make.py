@@ -53,6 +53,11 @@ DATA = {
         "limits": ["It knows the few hundred words of a grammar, and nothing else."],
     },
 }
+GOLDEN_TEXTS = (
+    "A wonderful little film, truly moving.",
+    "I wanted to like it, but it is boring and far too long.",
+    "",
+)
 PAPERS = {
     "ngrams": "Wang and Manning 2012, ACL, https://aclanthology.org/P12-2018",
     "teacher": "Xie et al. 2020, arXiv:1911.04252 (learning a teacher's answers)",
@@ -166,8 +171,18 @@ def store(name, recipe, run, facts):
     facts["recipe"] = dataclasses.asdict(elsewhere(recipe))
     facts["metrics"] = {"split": "test", **measure(stored, test)}
     facts["behaviour"] = check_behaviour(stored, stored.label_names[-1])
+    facts["golden"] = golden(stored)
     folder = save_to_preset(stored, shelf.ROOT / name, facts)
     print(folder, f"{files.size(folder) / 1e6:.2f} MB")
+
+
+def golden(model):
+    """Logits of a few texts, for a test to find again."""
+    import tensorflow as tf
+
+    ids = model.vectorizer.call(tf.constant(GOLDEN_TEXTS))
+    logits = model.classifier(ids, training=False).numpy().tolist()
+    return dict(zip(GOLDEN_TEXTS, logits, strict=True))
 
 
 if __name__ == "__main__":
