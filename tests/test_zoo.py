@@ -56,7 +56,8 @@ def test_one_command_makes_a_preset(script, shelf, tmp_path, capsys, monkeypatch
     found = rk.load_preset(name).predict(test.texts).argmax(axis=1)
     assert (found == test.labels).mean() == told.metrics["accuracy"]
     assert str(tmp_path) not in (tmp_path / name / "README.md").read_text()
-    assert said["facts"]["recipe"]["data_path"] is None
+    assert "data_path" not in said["facts"]["recipe"]
+    assert said["facts"]["recipe"]["embed_dim"] == script["SIZES"]["tiny"]["embed_dim"]
 
     capsys.readouterr()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}

@@ -168,7 +168,9 @@ def store(name, recipe, run, facts):
         scratch = pathlib.Path(scratch, name)
         stored = load_preset(save_to_preset(load_model(run.model), scratch))
     test = data.load(recipe.data, **recipe.data_options()).test
-    facts["recipe"] = dataclasses.asdict(elsewhere(recipe))
+    usual = dataclasses.asdict(Recipe())
+    asked = dataclasses.asdict(elsewhere(recipe))
+    facts["recipe"] = {k: value for k, value in asked.items() if value != usual[k]}
     facts["metrics"] = {"split": "test", **measure(stored, test)}
     facts["behaviour"] = check_behaviour(stored, stored.label_names[-1])
     facts["golden"] = golden(stored)

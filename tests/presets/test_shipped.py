@@ -58,7 +58,7 @@ def test_it_is_small_whole_and_has_all_its_facts(name):
     for key in ("data", "licence", "command", "hardware", "seconds", "papers"):
         assert facts[key], key
     assert facts["metrics"]["texts"] == 25_000
-    assert facts["recipe"]["data_path"] is None
+    assert "data_path" not in facts["recipe"]
     card = (folder / files.CARD).read_text(encoding="utf-8")
     assert f"{facts['metrics']['accuracy']:.4g}" in card
 
