@@ -30,6 +30,26 @@ def test_an_unknown_preset_is_told_before_anything_is_done(script, tmp_path, cap
     assert "Did you mean 'small_pre_ln_imdb'?" in capsys.readouterr().err
 
 
+def test_the_table_in_the_readme_is_up_to_date():
+    table = runpy.run_path(ROOT / "studies" / "zoo" / "table.py")
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert table["page"](text) == text, "run python studies/zoo/table.py"
+
+
+def test_a_table_has_a_row_a_scheme_and_a_column_a_size():
+    table = runpy.run_path(ROOT / "studies" / "zoo" / "table.py")["table"]
+    entries = {
+        "linear": {"scheme": "", "size": None, "metrics": {"accuracy": 0.91}},
+        "small_a": {"scheme": "a", "size": "small", "metrics": {"accuracy": 0.92}},
+        "tiny_a": {"scheme": "a", "size": "tiny", "metrics": {"accuracy": 0.90}},
+        "tiny_b": {"scheme": "b", "size": "tiny", "metrics": {"accuracy": 0.8994}},
+    }
+    lines = table(entries).split("\n")
+    assert lines[0] == "| scheme | tiny | small |"
+    assert lines[2:4] == ["| `a` | 0.900 | 0.920 |", "| `b` | 0.899 |  |"]
+    assert lines[4].endswith("`linear` | 0.910 |  |") and len(lines) == 5
+
+
 @pytest.mark.slow
 def test_one_command_makes_a_preset(script, shelf, tmp_path, capsys, monkeypatch):
     import residual_keras as rk

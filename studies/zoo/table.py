@@ -1,0 +1,48 @@
+"""Writes the README's table of presets anew.
+
+python studies/zoo/table.py
+"""
+
+import pathlib
+import re
+
+from residual_keras.presets import shelf
+from residual_keras.run_folder import write
+from residual_keras.sizes import SIZES
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+START, END = "<!-- presets: studies/zoo/table.py -->", "<!-- end of presets -->"
+NO_SCHEME = "none, a linear model of words and pairs"
+
+
+def main():
+    """The command."""
+    write(README, page(README.read_text(encoding="utf-8")))
+
+
+def page(text):
+    """README.md with the table of what is on the shelf."""
+    middle = f"{START}\n{table(shelf.entries())}\n{END}"
+    return re.sub(f"{START}.*?{END}", lambda _: middle, text, flags=re.DOTALL)
+
+
+def table(entries):
+    """Accuracy on the test texts by scheme and size, in Markdown."""
+    there = {entry["size"] for entry in entries.values()}
+    sizes = [size for size in SIZES if size in there]
+    found = {}
+    for name, entry in entries.items():
+        figure = f"{entry['metrics']['accuracy']:.3f}"
+        found.setdefault(entry["scheme"], {})[entry["size"]] = figure, name
+    lines = [["scheme", *sizes], ["---"] * (1 + len(sizes))]
+    for scheme, row in found.items():
+        if scheme:
+            cells = [row.get(size, ("", ""))[0] for size in sizes]
+            lines.append([f"`{scheme}`", *cells])
+    for figure, name in found.get("", {}).values():
+        lines.append([f"{NO_SCHEME}: `{name}`", figure, *[""] * (len(sizes) - 1)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
