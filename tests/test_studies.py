@@ -20,8 +20,9 @@ def study():
 
 
 def test_the_page_is_up_to_date(study):
-    page = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert study.page(page) == page, "run python studies/depth/study.py --pages"
+    for path in study.PAGES:
+        page = path.read_text(encoding="utf-8")
+        assert study.page(page) == page, "run python studies/depth/study.py --pages"
 
 
 def test_the_parts_can_be_run(study):

@@ -5,8 +5,8 @@
 
 FOLDER keeps every run; the same command goes on where it was stopped. TFDS holds
 imdb_reviews as tensorflow-datasets prepares it. Beside this file it leaves a CSV of
-each part, the figures, and the tables of README.md, which `--pages` writes anew from
-the CSV files without training anything.
+each part, the figures, and the tables of README.md, here and of the package, which
+`--pages` writes anew from the CSV files without training anything.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import pathlib
 import re
 
 HERE = pathlib.Path(__file__).resolve().parent
+PAGES = HERE / "README.md", HERE.parents[1] / "README.md"
 REVIEWS = {
     "data": "reviews(depth=2, train_size=5000, validation_size=500, test_size=2000)",
     "embed_dim": 32,
@@ -87,8 +88,8 @@ def main():
             options.error("FOLDER is needed, or --pages.")
         for name in args.parts:
             train(name, pathlib.Path(args.folder) / name, args.data_path, args.jobs)
-    path = HERE / "README.md"
-    write(path, page(path.read_text(encoding="utf-8")))
+    for path in PAGES:
+        write(path, page(path.read_text(encoding="utf-8")))
 
 
 def train(name, folder, data_path, jobs):
@@ -190,11 +191,12 @@ def look_inside(folder):
 
 
 def page(text):
-    """README.md with the tables of the CSV files that are there."""
+    """A README.md with the tables of the CSV files that are there."""
     for name in PARTS:
         if (HERE / f"{name}.csv").exists():
             start, end = f"<!-- {name}: study.py -->", f"<!-- end of {name} -->"
-            middle = f"{start}\n\n{table(study(name))}\n\n{end}"
+            found = study(name)
+            middle = f"{start}\n\n{table(found)}\n\n{effort(found)}\n\n{end}"
             text = re.sub(
                 f"{start}.*?{end}", lambda _, m=middle: m, text, flags=re.DOTALL
             )
@@ -210,6 +212,12 @@ def table(found):
         cells = [cell(found, scheme, layers) for layers in found.depths]
         lines.append([f"`{scheme}`", *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def effort(found):
+    """How many runs there were, and what they took."""
+    hours = sum(result.row["cpu_seconds"] or 0 for result in found.results) / 3600
+    return f"{len(found.results)} runs, {hours:.1f} CPU hours."
 
 
 def cell(found, scheme, layers):
