@@ -131,9 +131,10 @@ def test_both_recipes_have_one_meaning_of_what_they_share():
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", sorted(objectives.OBJECTIVES))
 def test_each_objective_learns(tmp_path, tiny_pretraining, objective):
-    options = {"objective": objective, "learning_rate": 0.01, "embed_dim": 32}
+    options = {"objective": objective, "learning_rate": 3e-3, "embed_dim": 32}
     options |= {"data": "reviews(depth=1, train_size=1500)", "max_len": 48}
-    options |= {"batch_size": 16, "steps": 900, "rate": 0.0}
+    # With learned positions hidden words stay near their frequencies for long.
+    options |= {"batch_size": 16, "steps": 900, "rate": 0.0, "positions": "rotary"}
     recipe = PretrainingRecipe(**{**tiny_pretraining, **options})
     pretrain(recipe, tmp_path, verbose=0)
     first, last = (row["val_loss"] for row in PretrainingFolder(tmp_path).rows())
