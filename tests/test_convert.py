@@ -247,6 +247,7 @@ def test_labels(folder):
 # --- fine-tuning
 
 
+@pytest.mark.slow
 def test_fine_tuned_saved_and_exported(folder, tmp_path, new_process, rng):
     labels = rng.integers(0, 2, 64)
     fill = rng.choice(list("cdefgh"), (64, 5))

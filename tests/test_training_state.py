@@ -105,10 +105,10 @@ def test_a_finished_run_keeps_what_it_promises_and_no_more(whole_run, tiny_recip
 
 
 def test_the_seed_decides_the_run(tmp_path, whole_run, tiny_recipe):
-    train(Recipe(**tiny_recipe), tmp_path / "same", verbose=0)
+    train(Recipe(**tiny_recipe), tmp_path / "same", verbose=0, export=False)
     expected = predictions(whole_run[0])
     np.testing.assert_array_equal(predictions(tmp_path / "same"), expected)
-    train(Recipe(**tiny_recipe, seed=1), tmp_path / "other", verbose=0)
+    train(Recipe(**tiny_recipe, seed=1), tmp_path / "other", verbose=0, export=False)
     assert not np.allclose(predictions(tmp_path / "other"), expected)
 
 
