@@ -43,7 +43,7 @@ class Preset:
         shown["megabytes"] = f"{self.megabytes:.1f}"
         shown["labels"] = ", ".join(self.labels)
         shown["metrics"] = ", ".join(
-            f"{name} {value:.4g}"
+            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.4g}"
             for name, value in self.metrics.items()
             if isinstance(value, (int, float))
         )
