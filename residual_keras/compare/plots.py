@@ -103,7 +103,7 @@ def draw(study, plot, *arguments):
         if not axes.has_data():
             return ""
         handles, labels = axes.get_legend_handles_labels()
-        columns = 2 if max(map(len, labels)) < 20 else 1
+        columns = 2 if max(map(len, labels)) < 17 else 1  # no name is cut off
         rows = -(-len(labels) // columns)
         figure.set_figheight(2.6 + 0.19 * rows)
         figure.legend(

@@ -5,8 +5,8 @@
 
 FOLDER keeps every run; the same command goes on where it was stopped. TFDS holds
 imdb_reviews as tensorflow-datasets prepares it. Beside this file it leaves a CSV of
-each part, the figures, and the tables of README.md, here and of the package, which
-`--pages` writes anew from the CSV files without training anything.
+each part, and the figures and the tables of README.md, here and of the package, which
+`--pages` makes anew from the CSV files without training anything.
 """
 
 import argparse
@@ -88,14 +88,16 @@ def main():
             options.error("FOLDER is needed, or --pages.")
         for name in args.parts:
             train(name, pathlib.Path(args.folder) / name, args.data_path, args.jobs)
+    for name in PARTS:
+        if (HERE / f"{name}.csv").exists():
+            write(HERE / f"{name}.svg", accuracy_figure(name))
     for path in PAGES:
         write(path, page(path.read_text(encoding="utf-8")))
 
 
 def train(name, folder, data_path, jobs):
-    """Does the runs of a part, and writes its CSV and its figure."""
+    """Does the runs of a part, and writes its CSV."""
     from residual_keras.compare import compare
-    from residual_keras.run_folder import write
 
     options = dict(PARTS[name])
     if options["data"] == "imdb":
@@ -104,7 +106,6 @@ def train(name, folder, data_path, jobs):
     for row in rows:
         row["folder"] = pathlib.Path(row["folder"]).name
     write_rows(HERE / f"{name}.csv", rows)
-    write(HERE / f"{name}.svg", accuracy_figure(name))
     if name == "deep":
         look_inside(folder)
 
