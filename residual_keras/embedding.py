@@ -103,8 +103,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
 
     def call(self, ids):
         self.check_integers(ids)
-        known = ops.logical_and(ids >= 0, ids < self.vocab_size)
-        return self.place(self.tokens(ops.where(known, ids, UNKNOWN_ID)))
+        return self.place(self.tokens(known_ids(ids, self.vocab_size)))
 
     def compute_mask(self, ids, previous_mask=None):
         return ops.not_equal(ids, PADDING_ID)
@@ -132,6 +131,12 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
     def spared(self):
         """The weights that weight decay leaves alone."""
         return getattr(self.place, "spared", [])
+
+
+def known_ids(ids, vocab_size):
+    """Token ids, those beyond the vocabulary read as unknown."""
+    known = ops.logical_and(ids >= 0, ids < vocab_size)
+    return ops.where(known, ids, UNKNOWN_ID)
 
 
 @keras.saving.register_keras_serializable("residual_keras")

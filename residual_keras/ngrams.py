@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from .classifier import Classifier
-from .embedding import PADDING_ID, UNKNOWN_ID
+from .embedding import PADDING_ID, known_ids
 
 FACTOR = 1999  # of the hash; odd, so that no bucket of a power of two is left out
 MOST_BUCKETS = 2**20  # times FACTOR it is just below 2**31
@@ -151,9 +151,7 @@ class NGramLogits(keras.layers.Layer):
             Two tensors of one shape, (batch, runs), int32 and bool. A run has no
             padding inside, and of equal ones in a text the first counts.
         """
-        ids = ops.cast(ids, "int32")
-        known = ops.logical_and(ids >= 0, ids < self.vocab_size)
-        ids = ops.where(known, ids, UNKNOWN_ID)
+        ids = known_ids(ops.cast(ids, "int32"), self.vocab_size)
         real = ids != PADDING_ID
         hashes, inside = ids % self.buckets, real
         found, kept = [hashes], [inside]
@@ -164,13 +162,14 @@ class NGramLogits(keras.layers.Layer):
             kept.append(inside)
         hashes, kept = (ops.concatenate(parts, axis=1) for parts in (found, kept))
         hashes = ops.sort(ops.where(kept, hashes, -1), axis=1)
-        first = ops.pad(hashes[:, 1:] != hashes[:, :-1], [[0, 0], [1, 0]])
-        first = ops.where(ops.arange(ops.shape(hashes)[1]) == 0, True, first)
+        differs = hashes[:, 1:] != hashes[:, :-1]
+        first = ops.pad(differs, [[0, 0], [1, 0]], constant_values=True)
         return ops.maximum(hashes, 0), ops.logical_and(first, hashes >= 0)
 
     def call(self, ids):
         hashes, counted = self.runs(ids)
-        votes = ops.take(self.shares * self.ratios, hashes, axis=0)
+        rows = (ops.take(table, hashes, axis=0) for table in (self.shares, self.ratios))
+        votes = ops.multiply(*rows)  # not of the whole tables, for one short text
         counted = ops.cast(ops.expand_dims(counted, -1), votes.dtype)
         logits = ops.sum(votes * counted, axis=1) + self.bias
         if self.num_classes == 1:
