@@ -20,7 +20,7 @@ from .run_folder import RunFolder, merit, save
 from .spec import look_up, parse
 from .text_classifier import TextClassifier
 from .tokenizers import make_vectorizer
-from .training_state import Interrupted, TrainingState
+from .training_state import TrainingState
 
 
 def train(
@@ -90,12 +90,9 @@ def train(
             file=sys.stderr,
         )
     state = TrainingState(folder, steps, seconds)
-    try:
-        with state.heed_signals():
-            fit(recipe, folder, model, rows, state, epochs, verbose, tensorboard)
-        status = "finished"
-    except Interrupted:
-        status = "interrupted"
+    status = state.status_of(
+        fit, recipe, folder, model, rows, state, epochs, verbose, tensorboard
+    )
     return finish(recipe, folder, model, data, state, status, export)
 
 

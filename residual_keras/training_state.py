@@ -108,6 +108,15 @@ class TrainingState(keras.callbacks.Callback):
         ]
         return sorted(found)
 
+    def status_of(self, fit, *args):
+        """Calls `fit(*args)`; "finished", or "interrupted" where a signal ended it."""
+        try:
+            with self.heed_signals():
+                fit(*args)
+        except Interrupted:
+            return "interrupted"
+        return "finished"
+
     @contextlib.contextmanager
     def heed_signals(self):
         """Ctrl-C or a polite kill ends the run after its step; a second one at once."""

@@ -12,7 +12,7 @@ from ..data import Split, load_unlabelled, packing, stratified_split
 from ..optimization import recipe_schedule, spare
 from ..run_folder import save
 from ..tokenizers import make_vectorizer
-from ..training_state import Interrupted, TrainingState
+from ..training_state import TrainingState
 from . import objectives
 from .folder import PretrainingFolder
 from .pretrainer import Pretrainer
@@ -73,12 +73,9 @@ def pretrain(recipe, folder, *, resume=False, verbose=1, seconds=30.0):
             file=sys.stderr,
         )
     state = TrainingState(folder, steps, seconds, merit=lambda row: (-row["val_loss"],))
-    try:
-        with state.heed_signals():
-            fit(recipe, folder, model, rows, validation, state, evaluations, verbose)
-        status = "finished"
-    except Interrupted:
-        status = "interrupted"
+    status = state.status_of(
+        fit, recipe, folder, model, rows, validation, state, evaluations, verbose
+    )
     return finish(folder, model, state, status)
 
 
