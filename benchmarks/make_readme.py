@@ -15,7 +15,7 @@ from measuring import Results
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 BENCHMARKS = ["peers", "operations", "growth", "precision", "lengths", "latency"]
-BENCHMARKS += ["serving", "startup", "vectorizers", "gpu"]
+BENCHMARKS += ["serving", "startup", "vectorizers", "gpu", "tutorial"]
 HEAD = """# Benchmarks
 
 One command a question. Each prints a table, and writes it to a CSV file with `--csv`,

@@ -223,14 +223,16 @@ class KerasBlock(KerasPeer):
         second.gamma.assign(w["ff_gain"])
 
 
-def tutorial_blocks(x, layers, rate, activation, key_dim):
+def tutorial_blocks(
+    x, layers, rate, activation, key_dim, num_heads=NUM_HEADS, ff_dim=FF_DIM
+):
     """The blocks of the Keras tutorials on x, and the layers of each."""
     from keras.layers import Dense, Dropout, LayerNormalization, MultiHeadAttention
 
     parts = []
     for _ in range(layers):
-        attention = MultiHeadAttention(NUM_HEADS, key_dim)
-        expand, project = Dense(FF_DIM, activation=activation), Dense(EMBED_DIM)
+        attention = MultiHeadAttention(num_heads, key_dim)
+        expand, project = Dense(ff_dim, activation=activation), Dense(x.shape[-1])
         norms = [LayerNormalization(epsilon=EPSILON) for _ in range(2)]
         parts.append((attention, expand, project, *norms))
         x = norms[0](x + Dropout(rate)(attention(x, x)))

@@ -113,9 +113,10 @@ def test_a_fresh_run_is_calibrated_by_its_first_batch(
     monkeypatch.setattr(Classifier, "calibrate", calibrate)
     monkeypatch.setattr(batches, "training_batches", first_kept)
     recipe = Recipe(**{**tiny_recipe, "epochs": 1})
-    assert train(recipe, tmp_path, verbose=0)["status"] == "interrupted"
-    assert train(None, tmp_path, resume=True, verbose=0)["status"] == "finished"
-    assert steps == [0]
+    quietly = {"verbose": 0, "export": False}
+    assert train(recipe, tmp_path, **quietly)["status"] == "interrupted"
+    resumed = train(None, tmp_path, resume=True, **quietly)
+    assert resumed["status"] == "finished" and steps == [0]
     np.testing.assert_array_equal(seen[1], seen[0])
 
 
@@ -136,10 +137,9 @@ def test_batches_are_as_long_as_the_recipe_says(tmp_path, monkeypatch, tiny_reci
 
     for name in ("train_step", "test_step"):
         monkeypatch.setattr(Classifier, name, spy(name))
-    max_len = tiny_recipe.get("max_len", Recipe.max_len)
-    recipe = Recipe(**{**tiny_recipe, "epochs": 1, "pad_to_multiple_of": max_len})
-    train(recipe, tmp_path, verbose=0)
-    assert set(seen) == {("train_step", max_len), ("test_step", max_len)}
+    asked = {"epochs": 1, "max_len": 47, "pad_to_multiple_of": 47}
+    train(Recipe(**{**tiny_recipe, **asked}), tmp_path, verbose=0, export=False)
+    assert set(seen) == {("train_step", 47), ("test_step", 47)}
 
 
 def test_under_xla_lengths_are_few(tiny_recipe):

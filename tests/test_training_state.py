@@ -36,7 +36,7 @@ def stop_at(monkeypatch, step):
 
 
 # In the last step of an epoch, whose row is not written yet; within the last epoch.
-@pytest.mark.parametrize("step", [26, 35])
+@pytest.mark.parametrize("step", [26, pytest.param(35, marks=pytest.mark.slow)])
 def test_ctrl_c_leaves_a_usable_folder_and_resume_ends_like_a_whole_one(
     tmp_path, monkeypatch, whole_run, step, tiny_recipe
 ):

@@ -31,7 +31,7 @@ IMDB = {
     "embed_dim": 32,
     "num_heads": 2,
     "max_len": 128,
-    "epochs": 2,
+    "epochs": 1,
 }
 DEEP = ["deepnorm", "rezero", "layer_scale", "attn_res"]
 PARTS = {

@@ -32,10 +32,10 @@ OPTIONS = [  # beside the defaults
     "siamese_norm(block=3)",
 ]
 KINDS = {OURS[name].__module__: name for name in NAMES}  # of state: a file for each
+SLOW = pytest.mark.slow
 # All of them where slow tests are in, else one of each kind.
 SAMPLED = [
-    name if name in KINDS.values() else pytest.param(name, marks=pytest.mark.slow)
-    for name in NAMES
+    name if name in KINDS.values() else pytest.param(name, marks=SLOW) for name in NAMES
 ]
 
 
@@ -53,7 +53,7 @@ def spec(request):
 
 @pytest.fixture(
     scope="module",
-    params=NAMES + [pytest.param(spec, marks=pytest.mark.slow) for spec in OPTIONS],
+    params=NAMES + [pytest.param(spec, marks=SLOW) for spec in OPTIONS],
 )
 def most_specs(request):
     """As `spec`, where the options are left to the slow tests."""
@@ -63,6 +63,17 @@ def most_specs(request):
 @pytest.fixture(params=SAMPLED)
 def trained(request):
     """Each registered scheme, to be trained; one of each kind if slow tests are out."""
+    return request.param
+
+
+@pytest.fixture(
+    params=[
+        name if name in ("post_ln", "pre_ln") else pytest.param(name, marks=SLOW)
+        for name in NAMES
+    ]
+)
+def learner(request):
+    """Each registered scheme, to be trained long; two if slow tests are out."""
     return request.param
 
 

@@ -100,8 +100,8 @@ def test_a_scheme_by_itself_survives_its_config(spec):
     assert (clone.name, clone.dropout.rate, clone.epsilon) == ("mine", 0.3, 1e-3)
 
 
-def test_weights_file_of_models_that_were_never_called(spec, rng, tmp_path):
-    one, two = (keras.Sequential([encoder(spec)]) for _ in range(2))
+def test_weights_file_of_models_that_were_never_called(most_specs, rng, tmp_path):
+    one, two = (keras.Sequential([encoder(most_specs)]) for _ in range(2))
     for model in (one, two):
         model.build((None, None, WIDTH))
         shaken(model, rng)
@@ -153,8 +153,8 @@ def test_exported_model_gives_the_same(one_of_each_kind, rng, tmp_path):
 # Calls and masks
 
 
-def test_every_way_to_call_gives_the_same(spec, rng):
-    layer, x = shaken(encoder(spec), rng), stream(rng)
+def test_every_way_to_call_gives_the_same(most_specs, rng):
+    layer, x = shaken(encoder(most_specs), rng), stream(rng)
     inputs = keras.Input((None, WIDTH))
     model = keras.Model(inputs, layer(inputs))
     eager = numpy(layer(x))
@@ -163,8 +163,8 @@ def test_every_way_to_call_gives_the_same(spec, rng):
     np.testing.assert_allclose(model.predict(x, verbose=0), eager, atol=1e-5)
 
 
-def test_padding_changes_nothing(spec, rng):
-    layer, x = shaken(encoder(spec), rng), stream(rng)
+def test_padding_changes_nothing(most_specs, rng):
+    layer, x = shaken(encoder(most_specs), rng), stream(rng)
     alone = numpy(layer(x))
     padding = 100 * stream(rng, 2, 67, WIDTH)
     real, pads = np.ones((2, TIME), bool), np.zeros((2, 67), bool)
@@ -177,10 +177,10 @@ def test_padding_changes_nothing(spec, rng):
     np.testing.assert_allclose(before[:, -TIME:], alone, atol=1e-5)
 
 
-def test_mask_is_heeded_and_passed_on(spec, rng):
+def test_mask_is_heeded_and_passed_on(most_specs, rng):
     ids = np.array([[2, 3, 0, 0, 0], [0, 0, 0, 0, 0], [4, 5, 6, 7, 8]])
     embedding = keras.layers.Embedding(11, WIDTH, mask_zero=True)
-    layer = shaken(encoder(spec), rng)
+    layer = shaken(encoder(most_specs), rng)
 
     y = layer(embedding(ids))
 
@@ -192,10 +192,10 @@ def test_mask_is_heeded_and_passed_on(spec, rng):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_causal_leaks_nothing(spec, training, rng):
+def test_causal_leaks_nothing(most_specs, training, rng):
     dropped = 0.2 if training else 0.0
     rates = {"rate": dropped, "attention_rate": dropped, "ff_rate": dropped}
-    layer, x = shaken(encoder(spec, causal=True, **rates), rng), stream(rng)
+    layer, x = shaken(encoder(most_specs, causal=True, **rates), rng), stream(rng)
     changing = layer.non_trainable_variables
     assert any("seed" in v.path for v in changing) == training
     seeds = [(v, v.numpy()) for v in changing]
@@ -230,8 +230,8 @@ def test_dropout_falls_once_on_each_update(spec, rng, monkeypatch):
 # Precision
 
 
-def test_float16(spec, rng, tmp_path):
-    check_precision("mixed_float16", 0.01, spec, rng, tmp_path)
+def test_float16(most_specs, rng, tmp_path):
+    check_precision("mixed_float16", 0.01, most_specs, rng, tmp_path)
 
 
 def test_bfloat16(most_specs, rng, tmp_path):

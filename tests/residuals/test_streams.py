@@ -291,7 +291,7 @@ def spread(layer, x):
     [
         ("hyper_connections", 1e-2),
         pytest.param("hyper_connections(dynamic=False)", 1e-2, marks=pytest.mark.slow),
-        ("mhc", 5e-4),  # slowly
+        pytest.param("mhc", 5e-4, marks=pytest.mark.slow),  # slowly
         pytest.param("mhc(init='identity')", 1e-2, marks=pytest.mark.slow),
         pytest.param("mhc without its draw", 0, marks=pytest.mark.slow),
     ],
