@@ -29,6 +29,9 @@ class Recipe(Options):
     word_rate: float | None = option(
         None, "share of the words read as unknown (0.15 for long texts, else 0)"
     )
+    word_vectors: str = option(
+        "random", "or neighbours: words start alike where they have like neighbours"
+    )
     epochs: int | None = option(
         None, "times through the rows at most (as many as make 60M characters, 2 to 12)"
     )

@@ -21,6 +21,7 @@ from .spec import look_up, parse
 from .text_classifier import TextClassifier
 from .tokenizers import make_vectorizer
 from .training_state import TrainingState
+from .word_vectors import start_from_neighbours
 
 
 def train(
@@ -101,6 +102,14 @@ def build(recipe, data):
 
     Its weights are new; with `init`, words and encoder are those of that run.
     """
+    look_up(WORD_VECTORS, recipe.word_vectors, "word_vectors")
+    new = not recipe.init and parse(recipe.classifier)[0] == "transformer"
+    if recipe.word_vectors != "random" and not new:
+        raise ValueError(
+            "Only a new Transformer takes word vectors; leave them at random. "
+            f"Received: word_vectors={recipe.word_vectors!r}, init={recipe.init!r}, "
+            f"classifier={recipe.classifier!r}."
+        )
     if recipe.init:
         vectorizer = pretrained.vectorizer(recipe)
     else:
@@ -133,6 +142,7 @@ def ngrams(recipe, data, vectorizer, order=2):
 
 
 CLASSIFIERS = {"transformer": transformer, "ngrams": ngrams}
+WORD_VECTORS = {"random": lambda *_: None, "neighbours": start_from_neighbours}
 
 
 def compile_for(recipe, classifier, total_steps):
@@ -169,6 +179,7 @@ def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
             data.train, vectorizer, size, seed=recipe.seed, start_step=step
         )
         if step == 0 and not recipe.init:
+            WORD_VECTORS[recipe.word_vectors](model, data.train.texts)
             classifier.calibrate(found.take(state.steps_per_epoch))
         return found
 

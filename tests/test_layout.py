@@ -57,6 +57,7 @@ ORDER = [
     "fitting",
     "curves",
     "data",
+    "word_vectors",
     "saved",
     "pretraining",
     "export",

@@ -7,7 +7,7 @@ has it, attention looks past it, and so what is learned of it disturbs nothing l
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -37,18 +37,30 @@ def pack(texts: Sequence[str], vectorizer, length: int) -> np.ndarray:
         >>> pack(["a b c", "", "a a", "b"], vectorizer, 4).tolist()
         [[2, 3, 4, 0], [2, 2, 0, 3]]
     """
-    config = {**vectorizer.get_config(), "max_len": sys.maxsize}
-    whole = type(vectorizer).from_config(config)
-
     parts = [np.zeros(0, np.int32)]
-    # A batch at a time: all strings at once would double their memory.
-    for start in range(0, len(texts), 1024):
-        ids = whole.token_ids(tf.constant(texts[start : start + 1024]))
+    for ids in whole_texts(texts, vectorizer):
         ends = np.unique(ids.row_splits.numpy()[1:])  # those of empty texts once
         parts.append(np.insert(ids.values.numpy(), ends[ends > 0], SEPARATOR))
     ids = np.concatenate(parts)
     rows = len(ids) // length
     return ids[: rows * length].reshape(rows, length)
+
+
+def whole_texts(texts: Sequence[str], vectorizer) -> Iterator[tf.RaggedTensor]:
+    """Give the ids of texts of which nothing is cut off, some texts at a time.
+
+    Args:
+        texts: The raw texts.
+        vectorizer: As `pack` takes it.
+
+    Yields:
+        Ids, int32 (batch, time).
+    """
+    config = {**vectorizer.get_config(), "max_len": sys.maxsize}
+    whole = type(vectorizer).from_config(config)
+    # All strings at once would double their memory.
+    for start in range(0, len(texts), 1024):
+        yield whole.token_ids(tf.constant(texts[start : start + 1024]))
 
 
 def training_rows(
