@@ -18,6 +18,8 @@ _HOMES = {
     "build_classifier": "classifier",
     "build_ngram_classifier": "ngrams",
     "NGramLogits": "ngrams",
+    "build_latent_classifier": "latent",
+    "LatentFeatures": "latent",
     "ClassToken": "embedding",
     "TokenAndPositionEmbedding": "embedding",
     "WordDropout": "embedding",

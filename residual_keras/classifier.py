@@ -199,6 +199,13 @@ class Classifier(keras.Model):
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
 
+    def read(self, rows):
+        """Learns what texts teach before their labels: here nothing.
+
+        Args:
+            rows: an iterable of all texts' ids, 1D integer arrays.
+        """
+
     def calibrate(self, batches):
         """Sets what the scheme reads off the first batch before training, if it does.
 

@@ -142,29 +142,8 @@ class NGramLogits(keras.layers.Layer):
         self.bias = self.add_weight(shape=(columns,), initializer="zeros", name="bias")
 
     def runs(self, ids):
-        """The buckets of a text's runs, and which of them are to be counted.
-
-        Args:
-            ids: integers, (batch, time).
-
-        Returns:
-            Two tensors of one shape, (batch, runs), int32 and bool. A run has no
-            padding inside, and of equal ones in a text the first counts.
-        """
-        ids = known_ids(ops.cast(ids, "int32"), self.vocab_size)
-        real = ids != PADDING_ID
-        hashes, inside = ids % self.buckets, real
-        found, kept = [hashes], [inside]
-        for length in range(1, self.order):
-            hashes = (hashes[:, :-1] * FACTOR + ids[:, length:]) % self.buckets
-            inside = ops.logical_and(inside[:, :-1], real[:, length:])
-            found.append(hashes)
-            kept.append(inside)
-        hashes, kept = (ops.concatenate(parts, axis=1) for parts in (found, kept))
-        hashes = ops.sort(ops.where(kept, hashes, -1), axis=1)
-        differs = hashes[:, 1:] != hashes[:, :-1]
-        first = ops.pad(differs, [[0, 0], [1, 0]], constant_values=True)
-        return ops.maximum(hashes, 0), ops.logical_and(first, hashes >= 0)
+        """As `runs_of_words`, for this layer's vocabulary and buckets."""
+        return runs_of_words(ids, self.vocab_size, self.order, self.buckets)
 
     def call(self, ids):
         hashes, counted = self.runs(ids)
@@ -210,3 +189,32 @@ class NGramLogits(keras.layers.Layer):
     def spared(self):
         """The weights that weight decay leaves alone: they have a penalty already."""
         return [self.shares]
+
+
+def runs_of_words(ids, vocab_size, order, buckets):
+    """The buckets of a text's runs of words, and which of them are to be counted.
+
+    Args:
+        ids: integers, (batch, time); 0 is padding.
+        vocab_size: number of token ids; any other id is read as unknown.
+        order: words in the longest run.
+        buckets: numbers that the runs share, at most 2**20.
+
+    Returns:
+        Two tensors of one shape, (batch, runs), int32 and bool. A run has no padding
+        inside, and of equal ones in a text the first counts.
+    """
+    ids = known_ids(ops.cast(ids, "int32"), vocab_size)
+    real = ids != PADDING_ID
+    hashes, inside = ids % buckets, real
+    found, kept = [hashes], [inside]
+    for length in range(1, order):
+        hashes = (hashes[:, :-1] * FACTOR + ids[:, length:]) % buckets
+        inside = ops.logical_and(inside[:, :-1], real[:, length:])
+        found.append(hashes)
+        kept.append(inside)
+    hashes, kept = (ops.concatenate(parts, axis=1) for parts in (found, kept))
+    hashes = ops.sort(ops.where(kept, hashes, -1), axis=1)
+    differs = hashes[:, 1:] != hashes[:, :-1]
+    first = ops.pad(differs, [[0, 0], [1, 0]], constant_values=True)
+    return ops.maximum(hashes, 0), ops.logical_and(first, hashes >= 0)

@@ -20,7 +20,7 @@ class Recipe(Options):
     label_column: str | None = option(None, "own files: the labels' column (label)")
     test: str | None = option(None, "own files: the path of the test rows")
     classifier: str = option(
-        "transformer", "or ngrams: a linear model of words and pairs, to compare with"
+        "transformer", "or ngrams, latent: linear models of words, to compare with"
     )
     truncation: str = option(
         "head_tail", "which tokens of a longer text are kept: head, tail or head_tail"
@@ -49,7 +49,7 @@ class Recipe(Options):
         "of texts without labels is learned too",
     )
     unlabelled: str | None = option(
-        None, "texts for the teacher: imdb, or a path (those that `data` has beside)"
+        None, "texts without labels: imdb, or a path (a teacher has those of `data`)"
     )
     layer_decay: float = option(
         1.0, "factor on the learning rate from each block to the one below it"

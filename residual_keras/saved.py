@@ -6,6 +6,7 @@ import keras
 
 from . import (  # noqa: F401
     classifier,
+    latent,
     layer_rates,
     ngrams,
     optimization,

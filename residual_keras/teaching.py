@@ -54,11 +54,6 @@ def lessons(recipe, data):
         >>> lessons(recipe, data)  # doctest: +SKIP
     """
     if not recipe.teacher:
-        if recipe.unlabelled:
-            raise ValueError(
-                "Texts without labels need a teacher. Received: "
-                f"unlabelled={recipe.unlabelled!r}, teacher=None. Name a trained run."
-            )
         return data
     texts = unlabelled(recipe, data)
     answers = ask(recipe.teacher, texts, data.label_names)
@@ -69,6 +64,28 @@ def lessons(recipe, data):
     )
     train = Lessons(train.texts + texts, np.concatenate([train.labels, answers]))
     return dataclasses.replace(data, train=train, validation=validation)
+
+
+def texts_to_read(recipe, data, rows):
+    """All texts that words and their vectors are learned from, whatever their label.
+
+    Args:
+        recipe: a `Recipe`.
+        data: its `TextData`.
+        rows: what `lessons` made of it.
+
+    Raises:
+        ValueError: if the recipe has texts without labels and no use for them.
+    """
+    if recipe.teacher or not recipe.unlabelled:
+        return rows.train.texts
+    if recipe.word_vectors == "random" and not recipe.classifier.startswith("latent"):
+        raise ValueError(
+            "Texts without labels need a teacher, or a model that reads them. "
+            f"Received: unlabelled={recipe.unlabelled!r}. Name a trained run with "
+            "--teacher, or ask for --word-vectors neighbours or --classifier latent."
+        )
+    return rows.train.texts + unlabelled(recipe, data)
 
 
 def unlabelled(recipe, data):
@@ -83,8 +100,9 @@ def unlabelled(recipe, data):
     texts = [text for text in dict.fromkeys(found) if text not in known]
     if not texts:
         raise ValueError(
-            "A teacher answers texts that are not in the data set already. Received: "
-            f"unlabelled={source!r}, which has none. Name others with --unlabelled."
+            "Texts without labels are such that the data set has not already. "
+            f"Received: unlabelled={source!r}, which has none. Name others with "
+            "--unlabelled."
         )
     return texts
 

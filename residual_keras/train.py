@@ -11,7 +11,9 @@ from . import curves, fitting, teaching
 from . import data as data_sets
 from .classifier import build_classifier
 from .data import batches
+from .data.packing import whole_texts
 from .export import export_saved_model
+from .latent import build_latent_classifier
 from .layer_rates import layerwise
 from .ngrams import build_ngram_classifier
 from .optimization import SmoothedCrossentropy, recipe_schedule
@@ -73,8 +75,9 @@ def train(
         recipe = pretrained.take_over(recipe)
     data = data_sets.load(recipe.data, **recipe.data_options())
     rows = teaching.lessons(recipe, data)
+    texts = teaching.texts_to_read(recipe, data, rows)
     keras.utils.set_random_seed(recipe.seed)
-    model = build(recipe, rows)
+    model = build(recipe, rows, texts)
     steps = batches.steps_per_epoch(rows.train, recipe.batch_size)
     epochs = recipe.epochs_for(rows.train.texts)
     compile_for(recipe, model.classifier, total_steps=epochs * steps)
@@ -82,25 +85,26 @@ def train(
         folder.create(recipe)  # only now: what is wrong with the recipe was told above
 
     if verbose:
-        texts, parameters = len(rows.train), model.classifier.count_params()
+        count, parameters = len(rows.train), model.classifier.count_params()
         kind = recipe.classifier
         kind = recipe.residual if kind == "transformer" else kind
         print(
-            f"Training {kind}, {parameters:,} weights, on {texts:,} texts "
+            f"Training {kind}, {parameters:,} weights, on {count:,} texts "
             f"for at most {epochs} epochs into {folder.path}",
             file=sys.stderr,
         )
     state = TrainingState(folder, steps, seconds)
     status = state.status_of(
-        fit, recipe, folder, model, rows, state, epochs, verbose, tensorboard
+        fit, recipe, folder, model, rows, texts, state, epochs, verbose, tensorboard
     )
     return finish(recipe, folder, model, data, state, status, export)
 
 
-def build(recipe, data):
-    """The `TextClassifier` of a recipe, its words learned from `data`.
+def build(recipe, data, texts=None):
+    """The `TextClassifier` of a recipe, its words learned from `texts`.
 
-    Its weights are new; with `init`, words and encoder are those of that run.
+    None: those that `data` trains on. The weights are new; with `init`, words and
+    encoder are those of that run.
     """
     look_up(WORD_VECTORS, recipe.word_vectors, "word_vectors")
     new = not recipe.init and parse(recipe.classifier)[0] == "transformer"
@@ -114,7 +118,7 @@ def build(recipe, data):
         vectorizer = pretrained.vectorizer(recipe)
     else:
         vectorizer = make_vectorizer(recipe, truncation=recipe.truncation)
-        vectorizer.adapt(data.train.texts)
+        vectorizer.adapt(data.train.texts if texts is None else texts)
     name, options = parse(recipe.classifier)
     make = look_up(CLASSIFIERS, name, "classifier")
     classifier = make(recipe, data, vectorizer, **options)
@@ -141,7 +145,14 @@ def ngrams(recipe, data, vectorizer, order=2):
     )
 
 
-CLASSIFIERS = {"transformer": transformer, "ngrams": ngrams}
+def latent(recipe, data, vectorizer, rank=400, order=3):
+    """The `LatentClassifier` of a recipe."""
+    return build_latent_classifier(
+        vectorizer.vocab_size, len(data.label_names), rank=rank, order=order
+    )
+
+
+CLASSIFIERS = {"transformer": transformer, "ngrams": ngrams, "latent": latent}
 WORD_VECTORS = {"random": lambda *_: None, "neighbours": start_from_neighbours}
 
 
@@ -169,7 +180,7 @@ def optimizer_for(recipe, classifier, total_steps):
     )
 
 
-def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
+def fit(recipe, folder, model, data, texts, state, epochs, verbose, tensorboard):
     """Trains from the state's step on, to the last epoch or the end of patience."""
     vectorizer = padded_vectorizer(model, recipe.pad_to_multiple_of)
     size, classifier = recipe.batch_size, model.classifier
@@ -179,7 +190,8 @@ def fit(recipe, folder, model, data, state, epochs, verbose, tensorboard):
             data.train, vectorizer, size, seed=recipe.seed, start_step=step
         )
         if step == 0 and not recipe.init:
-            WORD_VECTORS[recipe.word_vectors](model, data.train.texts)
+            WORD_VECTORS[recipe.word_vectors](model, texts)
+            classifier.read(whole_texts(texts, model.vectorizer))
             classifier.calibrate(found.take(state.steps_per_epoch))
         return found
 

@@ -5,9 +5,9 @@ import numpy as np
 
 from .data.packing import whole_texts
 from .embedding import UNKNOWN_ID
+from .factors import directions, positive_information
 
 WINDOW = 5  # tokens on either side that count as near
-SMOOTHING = 0.75  # power of the words' frequencies that nearness is compared with
 
 
 def start_from_neighbours(model, texts):
@@ -25,11 +25,7 @@ def start_from_neighbours(model, texts):
     """
     table = model.classifier.get_layer("embedding").tokens.embeddings
     drawn = keras.ops.convert_to_numpy(table)
-    rows = [
-        row
-        for ids in whole_texts(texts, model.vectorizer)
-        for row in np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
-    ]
+    rows = whole_texts(texts, model.vectorizer)
     found = word_vectors(rows, *drawn.shape) * drawn.std()
     table.assign(np.where(found.any(axis=1, keepdims=True), found, drawn))
 
@@ -40,16 +36,14 @@ def word_vectors(rows, vocab_size, embed_dim, *, window=WINDOW):
     With n(i, j) for how often word j stands at most `window` tokens from word i, and
     n(i) for its sum over j, they are the first columns of U sqrt(S) in
 
-        U S V^T = max(0, log(n(i, j) / (n(i) p(j)))),
-        p(j) = n(j)^0.75 / sum_k n(k)^0.75
+        U S V^T = max(0, log(n(i, j) / (n(i) p(j))))
 
-    moved to a mean of 0 and scaled to a variance of 1. Source:
-    Levy and Goldberg 2014, NeurIPS (what word2vec factorises implicitly), and Levy et
-    al. 2015, TACL, https://aclanthology.org/Q15-1016 (the smoothing, the root of S).
+    of `positive_information`, moved to a mean of 0 and scaled to a variance of 1.
+    Source: Levy et al. 2015, TACL, https://aclanthology.org/Q15-1016.
 
     Args:
-        rows: the texts' ids, 1D integer arrays; 0 (padding) and 1 (unknown) are no
-            one's neighbours.
+        rows: an iterable of the texts' ids, 1D integer arrays; 0 (padding) and 1
+            (unknown) are no one's neighbours.
         vocab_size: number of ids.
         embed_dim: width of a vector.
         window: tokens on either side that count as near.
@@ -69,13 +63,14 @@ def word_vectors(rows, vocab_size, embed_dim, *, window=WINDOW):
     for name, value in {"embed_dim": embed_dim, "window": window}.items():
         if value < 1:
             raise ValueError(f"{name} must be positive. Received: {name}={value}")
-    tokens = joined(rows, window)
-    information = positive_information(neighbours(tokens, vocab_size, window))
+    near = neighbours(joined(rows, window), vocab_size, window)
+    information = positive_information(near)
     met = np.flatnonzero(np.diff(information.indptr))
+    left, sizes, _ = directions(information[met], embed_dim)
+    vectors = left * np.sqrt(sizes)
+    vectors -= vectors.mean(axis=0) if len(met) else 0
     found = np.zeros((vocab_size, embed_dim), "float32")
-    columns = min(embed_dim, len(met) - 1)
-    if columns > 0:
-        found[met, :columns] = principal(information[met], columns)
+    found[met, : len(sizes)] = vectors / (vectors.std() if vectors.any() else 1)
     return found
 
 
@@ -98,28 +93,3 @@ def neighbours(tokens, vocab_size, window):
         ones = np.ones(len(pairs[0]), "float32")
         found += sparse.coo_array((ones, pairs), shape).tocsr()
     return found + found.T
-
-
-def positive_information(near):
-    """max(0, log(n(i, j) / (n(i) p(j)))) of counts: sparse, as they are."""
-    from scipy import sparse
-
-    totals = near.sum(axis=1)
-    common = totals**SMOOTHING
-    common /= common.sum() or 1
-    near = near.tocoo()
-    i, j = near.coords
-    values = np.log(near.data / (totals[i] * common[j]))
-    more = values > 0
-    return sparse.csr_array((values[more], (i[more], j[more])), near.shape)
-
-
-def principal(matrix, columns):
-    """U sqrt(S) of a sparse matrix, with a mean of 0 and a variance of 1."""
-    from scipy.sparse.linalg import svds
-
-    start = np.ones(min(matrix.shape), matrix.dtype)  # the same result each time
-    left, sizes, _ = svds(matrix, columns, v0=start)
-    vectors = left[:, ::-1] * np.sqrt(sizes[::-1])
-    vectors -= vectors.mean(axis=0)
-    return vectors / (vectors.std() or 1)

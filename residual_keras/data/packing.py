@@ -39,28 +39,29 @@ def pack(texts: Sequence[str], vectorizer, length: int) -> np.ndarray:
     """
     parts = [np.zeros(0, np.int32)]
     for ids in whole_texts(texts, vectorizer):
-        ends = np.unique(ids.row_splits.numpy()[1:])  # those of empty texts once
-        parts.append(np.insert(ids.values.numpy(), ends[ends > 0], SEPARATOR))
+        if len(ids):
+            parts += [ids, np.full(1, SEPARATOR, np.int32)]
     ids = np.concatenate(parts)
     rows = len(ids) // length
     return ids[: rows * length].reshape(rows, length)
 
 
-def whole_texts(texts: Sequence[str], vectorizer) -> Iterator[tf.RaggedTensor]:
-    """Give the ids of texts of which nothing is cut off, some texts at a time.
+def whole_texts(texts: Sequence[str], vectorizer) -> Iterator[np.ndarray]:
+    """Give the ids of each text, of which nothing is cut off.
 
     Args:
         texts: The raw texts.
         vectorizer: As `pack` takes it.
 
     Yields:
-        Ids, int32 (batch, time).
+        Ids, int32 (time,).
     """
     config = {**vectorizer.get_config(), "max_len": sys.maxsize}
     whole = type(vectorizer).from_config(config)
     # All strings at once would double their memory.
     for start in range(0, len(texts), 1024):
-        yield whole.token_ids(tf.constant(texts[start : start + 1024]))
+        ids = whole.token_ids(tf.constant(texts[start : start + 1024]))
+        yield from np.split(ids.values.numpy(), ids.row_splits.numpy()[1:-1])
 
 
 def training_rows(
