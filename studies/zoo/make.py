@@ -7,7 +7,7 @@ residual_keras/presets/NAME, and its figures into presets.json there. The test t
 decide nothing: the trained model is evaluated on them in float32, and what is stored
 of it in half precision. NAME is one of PRESETS, such as small_pre_ln_imdb. Those for
 IMDB learn from ngrams_imdb, which must be there before them, what it makes of the
-reviews without labels.
+reviews without labels; it learned that from TEACHERS, which are trained beside it.
 """
 
 import argparse
@@ -59,19 +59,33 @@ GOLDEN_TEXTS = (
     "",
 )
 PAPERS = {
-    "ngrams": "Wang and Manning 2012, ACL, https://aclanthology.org/P12-2018",
+    "classifier": "Wang and Manning 2012, ACL, https://aclanthology.org/P12-2018",
+    "word_vectors": "Levy et al. 2015, TACL, https://aclanthology.org/Q15-1016",
     "teacher": "Xie et al. 2020, arXiv:1911.04252 (learning a teacher's answers)",
 }
-TEACHER = "ngrams_imdb"
-TAUGHT = {"teacher": TEACHER, "epochs": 3, "precision": "mixed_bfloat16"}
+WHOLE = {"data": "imdb", "vocab_size": 30_000, "max_len": 1024, "epochs": 4}
+TEACHERS = {  # which are not shipped
+    "votes": {**WHOLE, "classifier": "ngrams", "learning_rate": 2e-3},
+    "latent": {
+        **WHOLE,
+        "classifier": "latent",
+        "unlabelled": "imdb",
+        "learning_rate": 1e-2,
+    },
+}
+TAUGHT = {
+    "teacher": "ngrams_imdb",
+    "epochs": 3,
+    "precision": "mixed_bfloat16",
+    "positions": "rotary",
+    "word_vectors": "neighbours",
+}
 PRESETS = {
-    TEACHER: {
-        "data": "imdb",
-        "classifier": "ngrams",
-        "vocab_size": 30_000,
-        "max_len": 1024,
+    "ngrams_imdb": {
+        **WHOLE,
+        "classifier": "ngrams(order=3)",
+        "teacher": "votes,latent",
         "learning_rate": 2e-3,
-        "epochs": 4,
     },
     **{
         f"{size}_{scheme}_{data}": {
@@ -104,9 +118,7 @@ def make(name, data_path, run):
     """Does what of it is not done yet; returns the exit status."""
     options = dict(look_up(PRESETS, name, "preset to make"))
     facts = {**DATA[options["data"].split("(")[0]], "size": options.pop("size", None)}
-    facts["papers"] = [
-        paper for key, paper in PAPERS.items() if key in {*options, *options.values()}
-    ]
+    facts["papers"] = [paper for option, paper in PAPERS.items() if option in options]
     recipe = Recipe(**{**SIZES.get(facts["size"], {}), **options}, data_path=data_path)
     if not (shelf.ROOT / name).exists():
         metrics = trained(recipe, run)
@@ -122,17 +134,32 @@ def make(name, data_path, run):
 
 
 def trained(recipe, run):
-    """The metrics of a finished run, or of one that was interrupted."""
+    """The metrics of a finished run, or of one that was interrupted, here or before.
+
+    Its teachers come first, each in a folder beside its own; their time is in its own.
+    """
+    names, spent = [], {"seconds": 0, "cpu_seconds": 0}
+    for name in (recipe.teacher or "").split(","):
+        if name in TEACHERS:
+            beside = RunFolder(run.path.parent / name)
+            taught = Recipe(**TEACHERS[name], data_path=recipe.data_path)
+            metrics = trained(taught, beside)
+            if metrics["status"] == "interrupted":
+                return metrics
+            name = str(beside.path)
+            spent = {key: spent[key] + metrics[key] for key in spent}
+        names.append(name)
+    recipe = dataclasses.replace(recipe, teacher=",".join(names) or None)
+    metrics = run.read_metrics()
     begun = run.config.exists()
     if begun and elsewhere(run.recipe()) != elsewhere(recipe):
         raise ValueError(f"{run.path} holds a run of another recipe. Give --run-dir.")
-    metrics = run.read_metrics()
-    if metrics.get("status") == "finished":
-        return metrics
-    from residual_keras.train import train
+    if metrics.get("status") != "finished":
+        from residual_keras.train import train
 
-    recipe = None if begun else recipe
-    return train(recipe, run.path, resume=begun, verbose=2, export=False)
+        recipe = None if begun else recipe
+        metrics = train(recipe, run.path, resume=begun, verbose=2, export=False)
+    return {**metrics, **{key: metrics[key] + spent[key] for key in spent}}
 
 
 def elsewhere(recipe):
