@@ -121,3 +121,22 @@ def test_steps_on_another_backend(backend):
     )
     assert done.stdout.startswith(f"{backend} on ")
     assert "| mixed_bfloat16 | " in done.stdout
+
+
+def test_the_tutorial_s_classifier_is_whole(monkeypatch):
+    """All its weights are trained, and it knows where a word stands."""
+    monkeypatch.syspath_prepend(PATH.parent)
+    import numpy as np
+    from tutorial import MAX_LEN, tutorial_classifier
+
+    size = {"num_layers": 2, "embed_dim": 6, "num_heads": 2, "ff_dim": 7}
+    model = tutorial_classifier(size)
+    embeddings, head = (20_000 + MAX_LEN) * 6, (6 + 1) * 20 + 21 * 2
+    attention = 3 * (6 * 12 + 12) + 12 * 6 + 6  # two heads as wide as the stream
+    block = attention + (6 + 1) * 7 + (7 + 1) * 6 + 4 * 6
+    assert model.count_params() == embeddings + 2 * block + head
+    assert sum(np.prod(w.shape) for w in model.trainable_weights) == (
+        model.count_params()
+    )
+    ids = np.arange(2, MAX_LEN + 2)[None]
+    assert np.abs(model(ids) - model(np.roll(ids, 1))).max() > 1e-6
