@@ -101,7 +101,8 @@ def training_batches(
 
     Returns:
         An infinite dataset of pairs: ids, int32 (batch, time), and labels, int32
-        (batch,). Give `steps_per_epoch` to `model.fit` along with it.
+        (batch,), or float32 (batch, classes) where they are probabilities. Give
+        `steps_per_epoch` to `model.fit` along with it.
 
     Raises:
         ValueError: If the split is empty, `batch_size` is not a positive integer, or
@@ -268,7 +269,8 @@ def _fetch(split, vectorizer, indices: tf.data.Dataset) -> tf.data.Dataset:
     # graph. Tokenizing a batch at a time is three times as fast as text by text.
     texts = _texts(split)
     with tf.device("CPU"):
-        labels = tf.constant(split.labels, tf.int32)
+        whole = np.issubdtype(np.asarray(split.labels).dtype, np.integer)
+        labels = tf.constant(split.labels, tf.int32 if whole else tf.float32)
 
     def fetch(batch):
         return vectorizer(tf.gather(texts, batch)), tf.gather(labels, batch)

@@ -6,8 +6,8 @@ The same command goes on where it was stopped. The preset goes into
 residual_keras/presets/NAME, and its figures into presets.json there. The test texts
 decide nothing: the trained model is evaluated on them in float32, and what is stored
 of it in half precision. NAME is one of PRESETS, such as small_pre_ln_imdb. Those for
-IMDB learn from ngrams_imdb, which must be there before them, what it makes of the
-reviews without labels; it learned that from TEACHERS, which are trained beside it.
+IMDB learn from TEACHERS what they make of the reviews without labels; these are trained
+first, once, in folders beside the preset's run, and not shipped.
 """
 
 import argparse
@@ -64,7 +64,7 @@ PAPERS = {
     "teacher": "Xie et al. 2020, arXiv:1911.04252 (learning a teacher's answers)",
 }
 WHOLE = {"data": "imdb", "vocab_size": 30_000, "max_len": 1024, "epochs": 4}
-TEACHERS = {  # which are not shipped
+TEACHERS = {
     "votes": {**WHOLE, "classifier": "ngrams", "learning_rate": 2e-3},
     "latent": {
         **WHOLE,
@@ -73,26 +73,21 @@ TEACHERS = {  # which are not shipped
         "learning_rate": 1e-2,
     },
 }
-TAUGHT = {
-    "teacher": "ngrams_imdb",
-    "epochs": 3,
+TAUGHT = {"teacher": ",".join(TEACHERS), "epochs": 3}
+ENCODER = {
+    **TAUGHT,
     "precision": "mixed_bfloat16",
     "positions": "rotary",
     "word_vectors": "neighbours",
 }
 PRESETS = {
-    "ngrams_imdb": {
-        **WHOLE,
-        "classifier": "ngrams(order=3)",
-        "teacher": "votes,latent",
-        "learning_rate": 2e-3,
-    },
+    "ngrams_imdb": {**TEACHERS["votes"], **TAUGHT},
     **{
         f"{size}_{scheme}_{data}": {
             "size": size,
             "data": data,
             "residual": SCHEMES[scheme],
-            **(TAUGHT if data == "imdb" else {}),
+            **(ENCODER if data == "imdb" else {}),
         }
         for size, scheme, data in itertools.product(("tiny", "small"), SCHEMES, DATA)
     },
