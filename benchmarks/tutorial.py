@@ -82,7 +82,8 @@ class Run:
         self.train_split = padded(vectorizer, texts), labels
         self.test = padded(vectorizer, found.test.texts), found.test.labels
         self.model = tutorial_classifier(SIZES[size])
-        self.model.compile("adam", "sparse_categorical_crossentropy", ["accuracy"])
+        loss = "sparse_categorical_crossentropy"
+        self.model.compile("adam", loss, metrics=["accuracy"])
 
     def train(self):
         self.model.fit(*self.train_split, batch_size=32, epochs=2, verbose=0)
