@@ -77,7 +77,7 @@ class Run:
         found = data.load("imdb", path=data_path)
         texts = found.train.texts + found.validation.texts
         labels = np.concatenate([found.train.labels, found.validation.labels])
-        vectorizer = TextVectorizer(VOCAB_SIZE, MAX_LEN, "tail")
+        vectorizer = TextVectorizer(VOCAB_SIZE)
         vectorizer.adapt(texts)
         self.train_split = padded(vectorizer, texts), labels
         self.test = padded(vectorizer, found.test.texts), found.test.labels
@@ -99,12 +99,11 @@ class Run:
 def padded(vectorizer, texts):
     """Ids of one length, the padding in front, as Keras' `pad_sequences` puts it."""
     import keras
-    import tensorflow as tf
 
-    rows = []
-    for start in range(0, len(texts), 1000):
-        rows += vectorizer.token_ids(tf.constant(texts[start : start + 1000])).to_list()
-    return keras.utils.pad_sequences(rows, maxlen=MAX_LEN)
+    from residual_keras.data.packing import whole_texts
+
+    rows = list(whole_texts(texts, vectorizer))
+    return keras.utils.pad_sequences(rows, maxlen=MAX_LEN)  # keeps their ends
 
 
 def tutorial_classifier(size):

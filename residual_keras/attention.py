@@ -14,6 +14,7 @@ from .dot_product import (
 )
 from .initializers import independent, scaled, side_by_side
 from .norms import make_norm
+from .spec import check_positive
 
 
 @keras.saving.register_keras_serializable("residual_keras")
@@ -96,9 +97,7 @@ class SelfAttention(keras.layers.Layer):
         # -inf: what comes in is cast where it is used.
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
-        for name, value in {"num_heads": num_heads, "key_dim": key_dim}.items():
-            if value < 1:
-                raise ValueError(f"{name} must be positive. Received: {name}={value}")
+        check_positive(num_heads=num_heads, key_dim=key_dim)
         if rotary and key_dim % 2:
             raise ValueError(
                 "Rotary positions turn pairs of numbers, so key_dim must be even. "

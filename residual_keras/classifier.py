@@ -10,7 +10,7 @@ from .encoder import TransformerEncoder
 from .norms import make_norm
 from .optimization import spare
 from .pooling import POOLINGS
-from .spec import look_up
+from .spec import check_positive, look_up
 
 
 def build_classifier(
@@ -76,12 +76,7 @@ def build_classifier(
         >>> model(keras.ops.ones((2, 7), "int32")).shape
         TensorShape([2, 4])
     """
-    counts = {"num_classes": num_classes, "num_layers": num_layers}
-    for argument, value in counts.items():
-        if value < 1:
-            raise ValueError(
-                f"{argument} must be positive. Received: {argument}={value}"
-            )
+    check_positive(num_classes=num_classes, num_layers=num_layers)
     pool = look_up(POOLINGS, pooling, "pooling")
     known = {**_arguments(build_classifier), **_arguments(TransformerEncoder)}
     del known["rotary"]  # `positions` says so

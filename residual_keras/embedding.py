@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from .positions import LearnedPositions, NoPositions, SinusoidalPositions
-from .spec import look_up
+from .spec import check_positive, look_up
 
 PADDING_ID = 0
 UNKNOWN_ID = 1
@@ -65,10 +65,7 @@ class TokenAndPositionEmbedding(keras.layers.Layer):
                 "vocab_size counts padding (0) and the unknown token (1), so it is at "
                 f"least 2. Received: vocab_size={vocab_size}"
             )
-        if embed_dim < 1:
-            raise ValueError(
-                f"embed_dim must be positive. Received: embed_dim={embed_dim}"
-            )
+        check_positive(embed_dim=embed_dim)
         self.vocab_size = vocab_size
         self.max_len = max_len
         self.embed_dim = embed_dim

@@ -6,6 +6,7 @@ from .block import TransformerBlock
 from .initializers import independent
 from .norms import make_norm
 from .recompute import Recomputation
+from .spec import check_positive
 from .stack import Stack, asked_of_block, check_shares, plain
 
 
@@ -99,10 +100,7 @@ class TransformerEncoder(Stack):
         **kwargs,
     ):
         super().__init__(embed_dim, num_heads, key_dim, causal, **kwargs)
-        if num_layers < 1:
-            raise ValueError(
-                f"num_layers must be positive. Received: num_layers={num_layers}"
-            )
+        check_positive(num_layers=num_layers)
         check_shares(stochastic_depth=stochastic_depth)
         self.num_layers = num_layers
         self.stochastic_depth = stochastic_depth

@@ -5,6 +5,7 @@ import keras
 from .dense import Dense
 from .initializers import independent, scaled
 from .norms import make_norm
+from .spec import check_positive
 
 
 @keras.saving.register_keras_serializable("residual_keras")
@@ -49,8 +50,7 @@ class FeedForward(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
-        if ff_dim < 1:
-            raise ValueError(f"ff_dim must be positive. Received: ff_dim={ff_dim}")
+        check_positive(ff_dim=ff_dim)
         self.ff_dim = ff_dim
         self.activation = keras.activations.get(activation)
         self.inner_norm = inner_norm

@@ -7,6 +7,7 @@ from keras import ops
 from .classifier import Classifier
 from .factors import directions
 from .ngrams import MOST_BUCKETS, runs_of_words
+from .spec import check_positive
 
 RANK = 400
 RUNS = 2**16
@@ -103,17 +104,7 @@ class LatentFeatures(keras.layers.Layer):
     def __init__(self, vocab_size, rank=RANK, order=3, runs=RUNS, **kwargs):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
-        numbers = {
-            "vocab_size": vocab_size,
-            "rank": rank,
-            "order": order,
-            "runs": runs,
-        }
-        for argument, value in numbers.items():
-            if value < 1:
-                raise ValueError(
-                    f"{argument} must be positive. Received: {argument}={value}"
-                )
+        check_positive(vocab_size=vocab_size, rank=rank, order=order, runs=runs)
         self.vocab_size = vocab_size
         self.rank = rank
         self.order = order
@@ -166,7 +157,8 @@ class LatentFeatures(keras.layers.Layer):
         texts = [np.zeros(0, "int32")]
         rows = list(rows)
         for start in range(0, len(rows), TEXTS_AT_ONCE):
-            ids = padded(rows[start : start + TEXTS_AT_ONCE])
+            part = rows[start : start + TEXTS_AT_ONCE]
+            ids = keras.utils.pad_sequences(part, padding="post")
             hashes, counted = map(ops.convert_to_numpy, self.hashes(ids))
             texts += [row[once] for row, once in zip(hashes, counted, strict=True)]
         table = self.table(texts)
@@ -194,11 +186,3 @@ class LatentFeatures(keras.layers.Layer):
         ones = np.ones(known.sum(), "float32")
         places = text[known], runs[known] - 1
         return sparse.csr_array((ones, places), (len(texts), len(kept)))
-
-
-def padded(rows):
-    """Rows of ids as one array, zeros behind."""
-    ids = np.zeros((len(rows), max(map(len, rows))), "int32")
-    for place, row in zip(ids, rows, strict=True):
-        place[: len(row)] = row
-    return ids

@@ -6,6 +6,7 @@ from keras import ops
 
 from .classifier import Classifier
 from .embedding import PADDING_ID, known_ids
+from .spec import check_positive
 
 FACTOR = 1999  # of the hash; odd, so that no bucket of a power of two is left out
 MOST_BUCKETS = 2**20  # times FACTOR it is just below 2**31
@@ -95,17 +96,9 @@ class NGramLogits(keras.layers.Layer):
     def __init__(self, vocab_size, num_classes, order=2, buckets=BUCKETS, **kwargs):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
-        numbers = {
-            "vocab_size": vocab_size,
-            "num_classes": num_classes,
-            "order": order,
-            "buckets": buckets,
-        }
-        for argument, value in numbers.items():
-            if value < 1:
-                raise ValueError(
-                    f"{argument} must be positive. Received: {argument}={value}"
-                )
+        check_positive(
+            vocab_size=vocab_size, num_classes=num_classes, order=order, buckets=buckets
+        )
         if buckets > MOST_BUCKETS:
             raise ValueError(
                 f"buckets must be at most {MOST_BUCKETS}, or the hash of a run would "

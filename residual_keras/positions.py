@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from .spec import check_positive
+
 
 @keras.saving.register_keras_serializable("residual_keras")
 class LearnedPositions(keras.layers.Layer):
@@ -35,8 +37,7 @@ class LearnedPositions(keras.layers.Layer):
     def __init__(self, max_len, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        if max_len < 1:
-            raise ValueError(f"max_len must be positive. Received: max_len={max_len}")
+        check_positive(max_len=max_len)
         self.max_len = max_len
 
     def build(self, input_shape):

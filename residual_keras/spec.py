@@ -61,6 +61,17 @@ def look_up(table, name, what):
     return table[name]
 
 
+def check_positive(**numbers):
+    """Raises ValueError if one of these numbers is not 1 or more.
+
+    Example:
+        >>> check_positive(num_heads=4, key_dim=8)
+    """
+    for name, value in numbers.items():
+        if value < 1:
+            raise ValueError(f"{name} must be positive. Received: {name}={value}")
+
+
 def nearest(name, known):
     """A sentence that names what is known, the nearest first.
 

@@ -6,6 +6,7 @@ import numpy as np
 from .data.packing import whole_texts
 from .embedding import UNKNOWN_ID
 from .factors import directions, positive_information
+from .spec import check_positive
 
 WINDOW = 5  # tokens on either side that count as near
 
@@ -60,9 +61,7 @@ def word_vectors(rows, vocab_size, embed_dim, *, window=WINDOW):
         >>> word_vectors(rows, vocab_size=6, embed_dim=2).shape
         (6, 2)
     """
-    for name, value in {"embed_dim": embed_dim, "window": window}.items():
-        if value < 1:
-            raise ValueError(f"{name} must be positive. Received: {name}={value}")
+    check_positive(embed_dim=embed_dim, window=window)
     near = neighbours(joined(rows, window), vocab_size, window)
     information = positive_information(near)
     met = np.flatnonzero(np.diff(information.indptr))

@@ -58,14 +58,14 @@ def test_a_batch_has_the_answers_as_they_are(recipe):
     from residual_keras.teaching import lessons
     from residual_keras.train import build
 
-    rows = lessons(recipe, data_sets.load(DATA)).train
-    vectorizer = build(recipe, lessons(recipe, data_sets.load(DATA))).vectorizer
+    found = lessons(recipe, data_sets.load(DATA))
+    rows, vectorizer = found.train, build(recipe, found).vectorizer
     ids, labels = next(iter(batches.training_batches(rows, vectorizer, 42, seed=1)))
     told = {tuple(row): label for row, label in zip(ids.numpy(), labels, strict=True)}
     for text, label in zip(rows.texts, rows.labels, strict=True):
         row = np.zeros(ids.shape[1], int)
-        found = vectorizer([text]).numpy()[0]
-        row[: len(found)] = found
+        alone = vectorizer([text]).numpy()[0]
+        row[: len(alone)] = alone
         np.testing.assert_array_equal(told[tuple(row)], label)
     assert 0 < rows.labels[-1].max() < 1
 
