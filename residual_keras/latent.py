@@ -6,7 +6,7 @@ from keras import ops
 
 from .classifier import Classifier
 from .factors import directions
-from .ngrams import MOST_BUCKETS, runs_of_words
+from .ngrams import SAFE_BUCKETS, runs_of_words
 from .spec import check_positive
 
 RANK = 400
@@ -126,7 +126,7 @@ class LatentFeatures(keras.layers.Layer):
             )
 
         # Row 0 is for the runs that are not known.
-        self.places = add("places", (MOST_BUCKETS,), "int32")
+        self.places = add("places", (SAFE_BUCKETS,), "int32")
         self.vectors = add("vectors", (self.runs + 1, self.rank))
 
     def call(self, ids):
@@ -141,8 +141,8 @@ class LatentFeatures(keras.layers.Layer):
         return (input_shape[0], self.rank)
 
     def hashes(self, ids):
-        """As `runs_of_words`, with as many buckets as there can be."""
-        return runs_of_words(ids, self.vocab_size, self.order, MOST_BUCKETS)
+        """As `runs_of_words`, in 2**20 buckets."""
+        return runs_of_words(ids, self.vocab_size, self.order, SAFE_BUCKETS)
 
     def adapt(self, rows):
         """Learns the runs of words, how common they are, and their vectors.
@@ -174,10 +174,10 @@ class LatentFeatures(keras.layers.Layer):
         from scipy import sparse
 
         hashes = np.concatenate(texts)
-        counts = np.bincount(hashes, minlength=MOST_BUCKETS)
+        counts = np.bincount(hashes, minlength=SAFE_BUCKETS)
         kept = np.argsort(-counts, kind="stable")[: self.runs]
         kept = kept[counts[kept] > 1]  # what one text has says nothing of others
-        places = np.zeros(MOST_BUCKETS, "int32")
+        places = np.zeros(SAFE_BUCKETS, "int32")
         places[kept] = 1 + np.arange(len(kept))
         self.places.assign(places)
         text = np.repeat(np.arange(len(texts)), list(map(len, texts)))

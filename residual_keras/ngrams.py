@@ -9,7 +9,8 @@ from .embedding import PADDING_ID, known_ids
 from .spec import check_positive
 
 FACTOR = 1999  # of the hash; odd, so that no bucket of a power of two is left out
-MOST_BUCKETS = 2**20  # times FACTOR it is just below 2**31
+SAFE_BUCKETS = 2**20  # times FACTOR it is just below 2**31
+POWERS_OF_TWO = {2**n for n in range(31)}  # a hash that wrapped around stays right
 BUCKETS = 2**19
 SHARE = 0.05  # of naive Bayes' votes that each run has before training
 PENALTY = 1e-4  # on the squares of the shares
@@ -75,7 +76,7 @@ class NGramLogits(keras.layers.Layer):
         vocab_size: number of token ids; any other id is read as unknown.
         num_classes: number of logits; with 1, that of label 1.
         order: words in the longest run.
-        buckets: rows of s and r, at most 2**20.
+        buckets: rows of s and r, at most 2**20, or a power of two up to 2**30.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -99,10 +100,10 @@ class NGramLogits(keras.layers.Layer):
         check_positive(
             vocab_size=vocab_size, num_classes=num_classes, order=order, buckets=buckets
         )
-        if buckets > MOST_BUCKETS:
+        if buckets > SAFE_BUCKETS and buckets not in POWERS_OF_TWO:
             raise ValueError(
-                f"buckets must be at most {MOST_BUCKETS}, or the hash of a run would "
-                f"not fit 32 bits. Received: buckets={buckets}"
+                f"buckets must be a power of two above {SAFE_BUCKETS}, and at most "
+                f"2**30: the hash of a run has 32 bits. Received: buckets={buckets}"
             )
         self.vocab_size = vocab_size
         self.num_classes = num_classes
@@ -191,7 +192,7 @@ def runs_of_words(ids, vocab_size, order, buckets):
         ids: integers, (batch, time); 0 is padding.
         vocab_size: number of token ids; any other id is read as unknown.
         order: words in the longest run.
-        buckets: numbers that the runs share, at most 2**20.
+        buckets: numbers that the runs share, as `NGramLogits` takes them.
 
     Returns:
         Two tensors of one shape, (batch, runs), int32 and bool. A run has no padding

@@ -15,7 +15,7 @@ from .data.packing import whole_texts
 from .export import export_saved_model
 from .latent import build_latent_classifier
 from .layer_rates import layerwise
-from .ngrams import build_ngram_classifier
+from .ngrams import BUCKETS, build_ngram_classifier
 from .optimization import SmoothedCrossentropy, recipe_schedule
 from .pretraining import pretrained
 from .run_folder import RunFolder, merit, save
@@ -138,10 +138,10 @@ def transformer(recipe, data, vectorizer):
     )
 
 
-def ngrams(recipe, data, vectorizer, order=2):
+def ngrams(recipe, data, vectorizer, order=2, buckets=BUCKETS):
     """The `NGramClassifier` of a recipe."""
     return build_ngram_classifier(
-        vectorizer.vocab_size, len(data.label_names), order=order
+        vectorizer.vocab_size, len(data.label_names), order=order, buckets=buckets
     )
 
 

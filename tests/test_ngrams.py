@@ -3,20 +3,22 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from residual_keras import NGramLogits, build_ngram_classifier
 from residual_keras import data as data_sets
+from residual_keras.ngrams import runs_of_words
 from residual_keras.recipe import Recipe
 
 VOCAB, BUCKETS = 23, 101
 IDS = np.array([[7, 3, 7, 3, 1], [22, 2, 0, 0, 0], [0, 0, 0, 0, 0]], "int32")
 
 
-def runs(ids, order, buckets):
+def runs(ids, order, buckets, vocab_size=VOCAB):
     """The buckets that a text's runs of words fall into."""
-    ids = [i if 0 <= i < VOCAB else 1 for i in ids]
+    ids = [i if 0 <= i < vocab_size else 1 for i in ids]
     found = set()
     for length in range(1, order + 1):
         for start in range(len(ids) - length + 1):
@@ -66,8 +68,23 @@ def test_the_largest_hash_fits_its_integer():
     hashes, _ = layer.runs(ids)
     pair = ((2**20 - 1) * 1999 + 2**20 - 1) % 2**20
     assert set(hashes.numpy()[0]) == {pair, 2**20 - 1}
-    with pytest.raises(ValueError, match="buckets must be at most 1048576"):
+    with pytest.raises(ValueError, match="a power of two above 1048576"):
         NGramLogits(9, 1, buckets=2**20 + 1)
+    with pytest.raises(ValueError, match="a power of two above 1048576"):
+        NGramLogits(9, 1, buckets=2**31)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_a_hash_that_wraps_around_stays_right(jit_compile):
+    rows = np.random.default_rng(5).integers(2, 30_000, (7, 11), dtype="int32")
+    found = tf.function(
+        lambda ids: runs_of_words(ids, 30_000, order=3, buckets=2**30),
+        jit_compile=jit_compile,
+    )(rows)
+    for ids, hashes, counted in zip(rows.tolist(), *found, strict=True):
+        expected = runs(ids, 3, 2**30, vocab_size=30_000)
+        assert set(hashes.numpy()[counted.numpy()]) == expected
+    assert max(expected) > 2**29
     with pytest.raises(ValueError, match="order must be positive"):
         build_ngram_classifier(9, 2, order=0)
 

@@ -36,7 +36,7 @@ def half(values):
 
 
 def packed(variables):
-    """The bytes of an .npz: what is trained as `half`, all other state exactly.
+    """The bytes of an .npz: numbers as `half`, whole ones exactly.
 
     Args:
         variables: a model's `weights`.
@@ -53,7 +53,7 @@ def packed(variables):
                     "Weights must be finite. Received: infinite numbers or none in "
                     f"{variable.path}. Train again, at a lower learning rate."
                 )
-            value = half(value) if variable.trainable else value
+            value = half(value)
         arrays[f"{number:04d}/{variable.path}"] = value
     file = io.BytesIO()
     np.savez(file, **arrays)
