@@ -194,18 +194,13 @@ class Classifier(keras.Model):
         self.compile(**options)
         self.optimizer.build(self.trainable_variables)
 
-    def read(self, rows):
-        """Learns what texts teach before their labels: here nothing.
-
-        Args:
-            rows: an iterable of all texts' ids, 1D integer arrays.
-        """
-
-    def calibrate(self, batches):
-        """Sets what the scheme reads off the first batch before training, if it does.
+    def calibrate(self, batches, texts=None):
+        """Sets what is read off texts before training: here by the scheme, if it does.
 
         Args:
             batches: pairs of ids, int32 (batch, time), and labels.
+            texts: all texts' ids, labelled or not, an iterable of 1D integer arrays;
+                None: those of the batches.
         """
         ids, _ = next(iter(batches))
         scheme = self.get_layer("encoder").residual

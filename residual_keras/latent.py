@@ -5,9 +5,11 @@ import numpy as np
 from keras import ops
 
 from .classifier import Classifier
+from .embedding import PADDING_ID
 from .factors import directions
-from .ngrams import SAFE_BUCKETS, runs_of_words
+from .logistic import regress
 from .spec import check_positive
+from .word_runs import SAFE_BUCKETS, check_buckets, runs_of_words
 
 RANK = 400
 RUNS = 2**16
@@ -51,15 +53,13 @@ class LatentClassifier(Classifier):
 
     Example:
         >>> model = build_latent_classifier(vocab_size=100, num_classes=2)
-        >>> model.read([np.array([5, 6]), np.array([6, 7])])
+        >>> model.calibrate([(np.array([[5, 6], [6, 7]]), np.array([0, 1]))])
     """
 
-    def read(self, rows):
+    def calibrate(self, batches, texts=None):
         """Learns what a text is told by; see `LatentFeatures.adapt`."""
-        self.get_layer("latent").adapt(rows)
-
-    def calibrate(self, batches):
-        """Does nothing: there is no scheme."""
+        texts = texts_of(batches) if texts is None else texts
+        self.get_layer("latent").adapt(texts)
 
 
 @keras.saving.register_keras_serializable("residual_keras")
@@ -83,6 +83,7 @@ class LatentFeatures(keras.layers.Layer):
         rank: number of features.
         order: words in the longest run.
         runs: how many of the most frequent runs are known.
+        buckets: numbers that the runs share, as `runs_of_words` takes them.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -101,14 +102,25 @@ class LatentFeatures(keras.layers.Layer):
         TensorShape([3, 2])
     """
 
-    def __init__(self, vocab_size, rank=RANK, order=3, runs=RUNS, **kwargs):
+    def __init__(
+        self,
+        vocab_size,
+        rank=RANK,
+        order=3,
+        runs=RUNS,
+        buckets=SAFE_BUCKETS,
+        **kwargs,
+    ):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
         check_positive(vocab_size=vocab_size, rank=rank, order=order, runs=runs)
+        check_positive(buckets=buckets)
+        check_buckets(buckets)
         self.vocab_size = vocab_size
         self.rank = rank
         self.order = order
         self.runs = runs
+        self.buckets = buckets
 
     def get_config(self):
         return {
@@ -117,6 +129,7 @@ class LatentFeatures(keras.layers.Layer):
             "rank": self.rank,
             "order": self.order,
             "runs": self.runs,
+            "buckets": self.buckets,
         }
 
     def build(self, input_shape):
@@ -126,23 +139,27 @@ class LatentFeatures(keras.layers.Layer):
             )
 
         # Row 0 is for the runs that are not known.
-        self.places = add("places", (SAFE_BUCKETS,), "int32")
+        self.places = add("places", (self.buckets,), "int32")
         self.vectors = add("vectors", (self.runs + 1, self.rank))
 
     def call(self, ids):
+        found = self.sums(ids)
+        size = ops.sqrt(ops.sum(found**2, axis=1, keepdims=True))
+        return found * (self.rank**0.5 / ops.maximum(size, 1e-9))
+
+    def sums(self, ids):
+        """z, (batch, rank)."""
         hashes, counted = self.hashes(ids)
         places = ops.take(self.places, ops.where(counted, hashes, 0), axis=0)
         places = ops.where(counted, places, 0)  # whose vector is 0
-        found = ops.sum(ops.take(self.vectors, places, axis=0), axis=1)
-        size = ops.sqrt(ops.sum(found**2, axis=1, keepdims=True))
-        return found * (self.rank**0.5 / ops.maximum(size, 1e-9))
+        return ops.sum(ops.take(self.vectors, places, axis=0), axis=1)
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0], self.rank)
 
     def hashes(self, ids):
-        """As `runs_of_words`, in 2**20 buckets."""
-        return runs_of_words(ids, self.vocab_size, self.order, SAFE_BUCKETS)
+        """As `runs_of_words`, for this layer's vocabulary and buckets."""
+        return runs_of_words(ids, self.vocab_size, self.order, self.buckets)
 
     def adapt(self, rows):
         """Learns the runs of words, how common they are, and their vectors.
@@ -174,10 +191,10 @@ class LatentFeatures(keras.layers.Layer):
         from scipy import sparse
 
         hashes = np.concatenate(texts)
-        counts = np.bincount(hashes, minlength=SAFE_BUCKETS)
+        counts = np.bincount(hashes, minlength=self.buckets)
         kept = np.argsort(-counts, kind="stable")[: self.runs]
         kept = kept[counts[kept] > 1]  # what one text has says nothing of others
-        places = np.zeros(SAFE_BUCKETS, "int32")
+        places = np.zeros(self.buckets, "int32")
         places[kept] = 1 + np.arange(len(kept))
         self.places.assign(places)
         text = np.repeat(np.arange(len(texts)), list(map(len, texts)))
@@ -186,3 +203,35 @@ class LatentFeatures(keras.layers.Layer):
         ones = np.ones(known.sum(), "float32")
         places = text[known], runs[known] - 1
         return sparse.csr_array((ones, places), (len(texts), len(kept)))
+
+    def votes(self, batches):
+        """What each run adds to the logits of a linear classifier of the features.
+
+        That is fitted here, by `regress`. A text's features are not quite a sum over
+        its runs, for they are divided by |z|; the mean of 1 / |z| over the texts that
+        have a known run stands for it.
+
+        Args:
+            batches: pairs of ids (batch, time) and probabilities (batch, classes).
+
+        Returns:
+            float32 (buckets, classes) and (classes,): the votes and the bias, both
+            less those of the first class, which are 0.
+        """
+        found = [(self.sums(ids), labels) for ids, labels in batches]
+        sums, labels = map(np.concatenate, zip(*found, strict=True))
+        known = sums.any(axis=1)
+        sums, labels = sums[known], labels[known]
+        over_size = self.rank**0.5 / np.linalg.norm(sums, axis=1)
+        kernel, bias = regress(sums * over_size[:, None], labels)
+        kernel *= over_size.sum() / max(1, len(sums))
+        votes = ops.convert_to_numpy(self.vectors) @ kernel
+        found = votes[ops.convert_to_numpy(self.places)]
+        return found - found[:, :1], bias - bias[0]
+
+
+def texts_of(batches):
+    """The ids of each text of some batches, 1D integer arrays without padding."""
+    for ids, _ in batches:
+        for row in np.asarray(ids):
+            yield row[row != PADDING_ID]

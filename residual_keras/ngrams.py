@@ -5,19 +5,17 @@ import numpy as np
 from keras import ops
 
 from .classifier import Classifier
-from .embedding import PADDING_ID, known_ids
+from .latent import LatentFeatures, texts_of
 from .spec import check_positive
+from .word_runs import check_buckets, runs_of_words
 
-FACTOR = 1999  # of the hash; odd, so that no bucket of a power of two is left out
-SAFE_BUCKETS = 2**20  # times FACTOR it is just below 2**31
-POWERS_OF_TWO = {2**n for n in range(31)}  # a hash that wrapped around stays right
 BUCKETS = 2**19
 SHARE = 0.05  # of naive Bayes' votes that each run has before training
 PENALTY = 1e-4  # on the squares of the shares
 
 
 def build_ngram_classifier(
-    vocab_size, num_classes, *, order=2, buckets=BUCKETS, name="classifier"
+    vocab_size, num_classes, *, order=2, buckets=BUCKETS, rank=0, name="classifier"
 ):
     """Builds a linear classifier of runs of words: what a Transformer has to beat.
 
@@ -26,6 +24,7 @@ def build_ngram_classifier(
         num_classes: number of logits; 1 gives the single logit of a yes-or-no question.
         order: words in the longest run.
         buckets: numbers that the runs share.
+        rank: latent features of all texts whose votes the runs have before training.
         name: of the model.
 
     Returns:
@@ -41,7 +40,7 @@ def build_ngram_classifier(
         TensorShape([2, 4])
     """
     ids = keras.Input((None,), dtype="int32", name="token_ids")
-    votes = NGramLogits(vocab_size, num_classes, order, buckets, name="ngrams")
+    votes = NGramLogits(vocab_size, num_classes, order, buckets, rank, name="ngrams")
     return NGramClassifier(ids, votes(ids), name=name)
 
 
@@ -54,29 +53,34 @@ class NGramClassifier(Classifier):
         >>> model.calibrate([(np.array([[5, 6]]), np.array([1]))])
     """
 
-    def calibrate(self, batches):
+    def calibrate(self, batches, texts=None):
         """Reads the votes off the training texts; see `NGramLogits.adapt`."""
-        self.get_layer("ngrams").adapt(batches)
+        self.get_layer("ngrams").adapt(batches, texts)
 
 
 @keras.saving.register_keras_serializable("residual_keras")
 class NGramLogits(keras.layers.Layer):
-    """b_c + sum over the different runs of words g of a text of s[h(g), c] r[h(g), c].
+    """b_c + sum over a text's different runs of words g of v[g, c] + s[g, c] r[g, c].
 
     Naive Bayes' log ratios r are read off the training texts once (`adapt`); what is
     trained is the share s of each that counts, under a penalty on s^2. Runs of one to
     `order` words count once, however often they stand in the text. Source: Wang and
     Manning 2012, ACL, https://aclanthology.org/P12-2018 (NBSVM), with logistic loss.
 
-    The hash h(g) = (...(g_1 1999 + g_2) 1999 + ...) mod `buckets` lets runs share a
-    row, which costs little (Weinberger et al. 2009, arXiv:0902.2206). The first class
-    has no votes of its own: its logit is 0.
+    With a `rank`, v are the votes of the `LatentFeatures` of that rank, of all texts,
+    labelled or not; without, v = 0. A text's features are a sum over its runs, but for
+    their length, and so is a linear classifier's logit of them: v[g] = w u_g, times
+    sqrt(rank) and the mean of 1 / |z| over the training texts. What s learns is added.
+
+    Runs share `buckets` rows by a hash (`runs_of_words`). The first class has no votes
+    of its own: its logit is 0.
 
     Args:
         vocab_size: number of token ids; any other id is read as unknown.
         num_classes: number of logits; with 1, that of label 1.
         order: words in the longest run.
-        buckets: rows of s and r, at most 2**20, or a power of two up to 2**30.
+        buckets: rows of v, s and r, at most 2**20, or a power of two up to 2**30.
+        rank: of the latent features whose votes are v, or 0.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -94,21 +98,22 @@ class NGramLogits(keras.layers.Layer):
         TensorShape([3, 2])
     """
 
-    def __init__(self, vocab_size, num_classes, order=2, buckets=BUCKETS, **kwargs):
+    def __init__(
+        self, vocab_size, num_classes, order=2, buckets=BUCKETS, rank=0, **kwargs
+    ):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
         check_positive(
             vocab_size=vocab_size, num_classes=num_classes, order=order, buckets=buckets
         )
-        if buckets > SAFE_BUCKETS and buckets not in POWERS_OF_TWO:
-            raise ValueError(
-                f"buckets must be a power of two above {SAFE_BUCKETS}, and at most "
-                f"2**30: the hash of a run has 32 bits. Received: buckets={buckets}"
-            )
+        if rank < 0:
+            raise ValueError(f"rank must not be negative. Received: rank={rank}")
+        check_buckets(buckets)
         self.vocab_size = vocab_size
         self.num_classes = num_classes
         self.order = order
         self.buckets = buckets
+        self.rank = rank
 
     def get_config(self):
         return {
@@ -117,6 +122,7 @@ class NGramLogits(keras.layers.Layer):
             "num_classes": self.num_classes,
             "order": self.order,
             "buckets": self.buckets,
+            "rank": self.rank,
         }
 
     def build(self, input_shape):
@@ -133,6 +139,12 @@ class NGramLogits(keras.layers.Layer):
             trainable=False,
             name="ratios",
         )
+        self.votes = self.add_weight(
+            shape=(self.buckets, columns),
+            initializer="zeros",
+            trainable=False,
+            name="votes",
+        )
         self.bias = self.add_weight(shape=(columns,), initializer="zeros", name="bias")
 
     def runs(self, ids):
@@ -141,8 +153,9 @@ class NGramLogits(keras.layers.Layer):
 
     def call(self, ids):
         hashes, counted = self.runs(ids)
-        rows = (ops.take(table, hashes, axis=0) for table in (self.shares, self.ratios))
-        votes = ops.multiply(*rows)  # not of the whole tables, for one short text
+        tables = self.votes, self.shares, self.ratios
+        votes, shares, ratios = (ops.take(table, hashes, axis=0) for table in tables)
+        votes += shares * ratios  # not of the whole tables, for one short text
         counted = ops.cast(ops.expand_dims(counted, -1), votes.dtype)
         logits = ops.sum(votes * counted, axis=1) + self.bias
         if self.num_classes == 1:
@@ -152,8 +165,10 @@ class NGramLogits(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return (input_shape[0], self.num_classes)
 
-    def adapt(self, batches):
-        """Sets the log ratios to those of naive Bayes.
+    def adapt(self, batches, texts=None):
+        """Reads off texts what each run says before training.
+
+        The log ratios are those of naive Bayes,
 
             r[g, c] = log(P(g | c) / P(g | first class)),
             P(g | c) = (1 + texts of c with g) / (buckets + sum over g of these)
@@ -162,53 +177,43 @@ class NGramLogits(keras.layers.Layer):
 
         Args:
             batches: pairs of ids (batch, time) and labels, which are numbers (batch,),
-                or probabilities (batch, classes).
+                or probabilities (batch, classes); with a rank, read more than once.
+            texts: with a rank, all texts' ids, labelled or not, 1D integer arrays;
+                None: those of the batches.
         """
-        classes = max(2, self.num_classes)
-        texts = np.zeros((self.buckets, classes))
+        self.ratios.assign(self.naive_bayes(batches))
+        if self.rank:
+            latent = LatentFeatures(
+                self.vocab_size, self.rank, self.order, buckets=self.buckets
+            )
+            latent.adapt(texts_of(batches) if texts is None else texts)
+            labelled = ((ids, self.probabilities(labels)) for ids, labels in batches)
+            votes, bias = latent.votes(labelled)
+            self.votes.assign(votes[:, -self.votes.shape[1] :])
+            self.bias.assign(bias[-self.bias.shape[0] :])
+
+    def probabilities(self, labels):
+        """Labels as float32 (batch, classes), two of them for a single logit."""
+        labels = np.asarray(labels)
+        if labels.ndim == 1:
+            labels = np.eye(max(2, self.num_classes))[labels.astype(int)]
+        return labels.astype("float32")
+
+    def naive_bayes(self, batches):
+        """The ratios of `adapt`, (buckets, columns)."""
+        texts = np.zeros((self.buckets, max(2, self.num_classes)))
         seen = np.zeros(self.buckets, int)
         for ids, labels in batches:
             hashes, counted = map(ops.convert_to_numpy, self.runs(ids))
-            labels = np.asarray(labels)
-            if labels.ndim == 1:
-                labels = np.eye(classes)[labels.astype(int)]
+            labels = self.probabilities(labels)
             for row, once, label in zip(hashes, counted, labels, strict=True):
                 texts[row[once]] += label
                 seen[row[once]] += 1
         logarithm = np.log((1 + texts) / (1 + texts).sum(axis=0))
         ratios = logarithm[:, 1:] - logarithm[:, :1]
-        self.ratios.assign(np.where(seen[:, None] > 1, ratios, 0.0))
+        return np.where(seen[:, None] > 1, ratios, 0.0)
 
     @property
     def spared(self):
         """The weights that weight decay leaves alone: they have a penalty already."""
         return [self.shares]
-
-
-def runs_of_words(ids, vocab_size, order, buckets):
-    """The buckets of a text's runs of words, and which of them are to be counted.
-
-    Args:
-        ids: integers, (batch, time); 0 is padding.
-        vocab_size: number of token ids; any other id is read as unknown.
-        order: words in the longest run.
-        buckets: numbers that the runs share, as `NGramLogits` takes them.
-
-    Returns:
-        Two tensors of one shape, (batch, runs), int32 and bool. A run has no padding
-        inside, and of equal ones in a text the first counts.
-    """
-    ids = known_ids(ops.cast(ids, "int32"), vocab_size)
-    real = ids != PADDING_ID
-    hashes, inside = ids % buckets, real
-    found, kept = [hashes], [inside]
-    for length in range(1, order):
-        hashes = (hashes[:, :-1] * FACTOR + ids[:, length:]) % buckets
-        inside = ops.logical_and(inside[:, :-1], real[:, length:])
-        found.append(hashes)
-        kept.append(inside)
-    hashes, kept = (ops.concatenate(parts, axis=1) for parts in (found, kept))
-    hashes = ops.sort(ops.where(kept, hashes, -1), axis=1)
-    differs = hashes[:, 1:] != hashes[:, :-1]
-    first = ops.pad(differs, [[0, 0], [1, 0]], constant_values=True)
-    return ops.maximum(hashes, 0), ops.logical_and(first, hashes >= 0)

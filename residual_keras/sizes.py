@@ -12,7 +12,7 @@ SIZES = {
     "small": {  # 3.0 MB
         "num_layers": 4,
         "embed_dim": 64,
-        "num_heads": 4,
+        "num_heads": 2,
         "ff_dim": 256,
         "max_len": 512,
     },

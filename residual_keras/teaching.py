@@ -11,6 +11,7 @@ from .options import DataOptions
 from .presets.loading import load_preset
 from .run_folder import RunFolder
 from .saved import load_model
+from .spec import parse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +80,14 @@ def texts_to_read(recipe, data, rows):
     """
     if recipe.teacher or not recipe.unlabelled:
         return rows.train.texts
-    if recipe.word_vectors == "random" and not recipe.classifier.startswith("latent"):
+    name, options = parse(recipe.classifier)
+    read = name == "latent" or options.get("rank") or recipe.word_vectors != "random"
+    if not read:
         raise ValueError(
             "Texts without labels need a teacher, or a model that reads them. "
             f"Received: unlabelled={recipe.unlabelled!r}. Name a trained run with "
-            "--teacher, or ask for --word-vectors neighbours or --classifier latent."
+            "--teacher, or ask for --word-vectors neighbours, --classifier latent or "
+            "--classifier 'ngrams(rank=400)'."
         )
     return rows.train.texts + unlabelled(recipe, data)
 

@@ -138,10 +138,14 @@ def transformer(recipe, data, vectorizer):
     )
 
 
-def ngrams(recipe, data, vectorizer, order=2, buckets=BUCKETS):
+def ngrams(recipe, data, vectorizer, order=2, buckets=BUCKETS, rank=0):
     """The `NGramClassifier` of a recipe."""
     return build_ngram_classifier(
-        vectorizer.vocab_size, len(data.label_names), order=order, buckets=buckets
+        vectorizer.vocab_size,
+        len(data.label_names),
+        order=order,
+        buckets=buckets,
+        rank=rank,
     )
 
 
@@ -191,8 +195,10 @@ def fit(recipe, folder, model, data, texts, state, epochs, verbose, tensorboard)
         )
         if step == 0 and not recipe.init:
             WORD_VECTORS[recipe.word_vectors](model, texts)
-            classifier.read(whole_texts(texts, model.vectorizer))
-            classifier.calibrate(found.take(state.steps_per_epoch))
+            classifier.calibrate(
+                found.take(state.steps_per_epoch),
+                whole_texts(texts, model.vectorizer),
+            )
         return found
 
     callbacks = [Patience(folder, recipe.patience)]

@@ -94,7 +94,7 @@ def test_arguments_are_checked(argument):
 
 def test_it_is_at_home_in_keras(rows, tmp_path):
     model = build_latent_classifier(VOCAB, 3, rank=4, runs=50)
-    model.read(rows)
+    model.calibrate([], rows)
     model.compile(keras.optimizers.Adam(0.1))
     ids, labels = filled(rows), np.arange(len(rows)) % 3
     model.fit(ids, labels, epochs=2, verbose=0)

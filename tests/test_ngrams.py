@@ -7,10 +7,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from residual_keras import NGramLogits, build_ngram_classifier
+from residual_keras import LatentFeatures, NGramLogits, build_ngram_classifier
 from residual_keras import data as data_sets
-from residual_keras.ngrams import runs_of_words
 from residual_keras.recipe import Recipe
+from residual_keras.word_runs import runs_of_words
 
 VOCAB, BUCKETS = 23, 101
 IDS = np.array([[7, 3, 7, 3, 1], [22, 2, 0, 0, 0], [0, 0, 0, 0, 0]], "int32")
@@ -50,7 +50,7 @@ def test_equals_a_count_of_runs(classes, order, rows):
     ids = np.zeros((len(rows), time), "int32")
     for row, text in zip(ids, rows, strict=True):
         row[: len(text)] = text
-    votes = (layer.shares * layer.ratios).numpy()
+    votes = (layer.votes + layer.shares * layer.ratios).numpy()
     bias = layer.bias.numpy()
     expected = np.zeros((len(rows), votes.shape[1]))
     for row, text in enumerate(ids.tolist()):
@@ -112,8 +112,41 @@ def test_the_ratios_are_those_of_naive_bayes(soft):
     assert np.count_nonzero(expected) >= 4  # 7, 3 and their pair, in two texts
 
 
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_votes_start_as_those_of_latent_features(classes, soft):
+    rng = np.random.default_rng(7)
+    number = np.arange(100) % max(2, classes)
+    ids = rng.integers(2, 9, (100, 6), dtype="int32") + 7 * number[:, None]
+    labels = np.eye(max(2, classes), dtype="float32")[number] if soft else number
+    batches = [(ids[:21], labels[:21]), (ids[21:40], labels[21:40])]
+    batches.append((np.zeros((3, 5), "int32"), labels[:3]))  # empty texts
+    layer = NGramLogits(VOCAB, classes, order=2, buckets=1024, rank=4)
+    layer.build((None, None))
+    layer.adapt(batches, texts=list(ids))
+    layer.shares.assign(np.zeros(layer.shares.shape))
+    logits = np.array(layer(ids))
+    found = logits[:, 0] > 0 if classes == 1 else logits.argmax(1)
+    np.testing.assert_array_equal(found, number)  # of texts without a label too
+
+    latent = LatentFeatures(VOCAB, 4, order=2, buckets=1024)
+    latent.adapt(ids)
+    sums = np.array(latent.sums(ids))
+    votes = logits if classes == 1 else logits[:, 1:]
+    votes = votes - np.array(layer.bias)
+    weights, *_ = np.linalg.lstsq(sums, votes, rcond=None)
+    np.testing.assert_allclose(sums @ weights, votes, atol=1e-4)
+
+
+def test_texts_that_share_no_run_have_no_votes_before_training():
+    layer = NGramLogits(VOCAB, 2, buckets=BUCKETS, rank=3)
+    layer.build((None, None))
+    layer.adapt([(np.array([[2, 3], [4, 5]]), np.array([0, 1]))])
+    assert not np.array(layer.votes).any() and not np.array(layer.bias).any()
+
+
 def test_it_is_at_home_in_keras(tmp_path):
-    model = build_ngram_classifier(VOCAB, 3, buckets=BUCKETS)
+    model = build_ngram_classifier(VOCAB, 3, buckets=BUCKETS, rank=2)
     model.calibrate([(IDS, np.array([1, 0, 2]))])
     model.compile("adam")
     before = model.predict(IDS, verbose=0)
@@ -124,7 +157,7 @@ def test_it_is_at_home_in_keras(tmp_path):
     again = keras.models.load_model(tmp_path / "model.keras")
     np.testing.assert_array_equal(again.predict(IDS, verbose=0), after)
     assert type(again) is type(model)
-    assert model.count_params() == 2 * 2 * BUCKETS + 2
+    assert model.count_params() == 3 * 2 * BUCKETS + 2
 
 
 def test_train_compares_with_it(tmp_path):

@@ -97,7 +97,7 @@ def test_a_fresh_run_is_calibrated_by_its_first_batch(
 
     seen, steps = [], []
 
-    def calibrate(self, batches):
+    def calibrate(self, batches, texts):
         ids, _ = next(iter(batches))
         signal.raise_signal(signal.SIGINT)  # ends the run after its first step
         steps.append(int(self.optimizer.iterations))

@@ -56,7 +56,7 @@ def packed(variables):
             value = half(value)
         arrays[f"{number:04d}/{variable.path}"] = value
     file = io.BytesIO()
-    np.savez(file, **arrays)
+    np.savez_compressed(file, **arrays)
     return file.getvalue()
 
 

@@ -61,6 +61,7 @@ GOLDEN_TEXTS = (
 PAPERS = {
     "classifier": "Wang and Manning 2012, ACL, https://aclanthology.org/P12-2018",
     "word_vectors": "Levy et al. 2015, TACL, https://aclanthology.org/Q15-1016",
+    "unlabelled": "Deerwester et al. 1990, JASIS 41(6) (latent semantic analysis)",
     "teacher": "Xie et al. 2020, arXiv:1911.04252 (learning a teacher's answers)",
 }
 WHOLE = {"data": "imdb", "vocab_size": 30_000, "max_len": 1024, "epochs": 4}
@@ -73,15 +74,21 @@ TEACHERS = {
         "learning_rate": 1e-2,
     },
 }
-TAUGHT = {"teacher": ",".join(TEACHERS), "epochs": 3}
 ENCODER = {
-    **TAUGHT,
+    "teacher": ",".join(TEACHERS),
+    "epochs": 3,
     "precision": "mixed_bfloat16",
     "positions": "rotary",
     "word_vectors": "neighbours",
 }
 PRESETS = {
-    "ngrams_imdb": {**TEACHERS["votes"], **TAUGHT},
+    "ngrams_imdb": {
+        **WHOLE,
+        "classifier": "ngrams(order=3, buckets=4194304, rank=400)",
+        "unlabelled": "imdb",
+        "learning_rate": 2e-3,
+        "epochs": 2,
+    },
     **{
         f"{size}_{scheme}_{data}": {
             "size": size,

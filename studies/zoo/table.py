@@ -12,7 +12,7 @@ from residual_keras.sizes import SIZES
 
 README = pathlib.Path(__file__).parents[2] / "README.md"
 START, END = "<!-- presets: studies/zoo/table.py -->", "<!-- end of presets -->"
-NO_SCHEME = "none, a linear model of words and pairs"
+NO_SCHEME = "none, a linear model of runs of words"
 
 
 def main():
