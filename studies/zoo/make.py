@@ -5,9 +5,8 @@
 The same command goes on where it was stopped. The preset goes into
 residual_keras/presets/NAME, and its figures into presets.json there. The test texts
 decide nothing: the trained model is evaluated on them in float32, and what is stored
-of it in half precision. NAME is one of PRESETS, such as small_pre_ln_imdb. Those for
-IMDB learn from TEACHERS what they make of the reviews without labels; these are trained
-first, once, in folders beside the preset's run, and not shipped.
+of it in half precision. NAME is one of PRESETS, such as small_pre_ln_imdb. Encoders for
+IMDB learn from ngrams_imdb what it makes of the reviews without labels.
 """
 
 import argparse
@@ -64,27 +63,19 @@ PAPERS = {
     "unlabelled": "Deerwester et al. 1990, JASIS 41(6) (latent semantic analysis)",
     "teacher": "Xie et al. 2020, arXiv:1911.04252 (learning a teacher's answers)",
 }
-WHOLE = {"data": "imdb", "vocab_size": 30_000, "max_len": 1024, "epochs": 4}
-TEACHERS = {
-    "votes": {**WHOLE, "classifier": "ngrams", "learning_rate": 2e-3},
-    "latent": {
-        **WHOLE,
-        "classifier": "latent",
-        "unlabelled": "imdb",
-        "learning_rate": 1e-2,
-    },
-}
 ENCODER = {
-    "teacher": ",".join(TEACHERS),
-    "epochs": 3,
+    "teacher": "ngrams_imdb",
     "precision": "mixed_bfloat16",
     "positions": "rotary",
     "word_vectors": "neighbours",
 }
+EPOCHS = {"tiny": 2, "small": 1}  # some 20 minutes of one core each
 PRESETS = {
     "ngrams_imdb": {
-        **WHOLE,
+        "data": "imdb",
         "classifier": "ngrams(order=3, buckets=4194304, rank=400)",
+        "vocab_size": 30_000,
+        "max_len": 1024,
         "unlabelled": "imdb",
         "learning_rate": 2e-3,
         "epochs": 2,
@@ -94,7 +85,7 @@ PRESETS = {
             "size": size,
             "data": data,
             "residual": SCHEMES[scheme],
-            **(ENCODER if data == "imdb" else {}),
+            **({**ENCODER, "epochs": EPOCHS[size]} if data == "imdb" else {}),
         }
         for size, scheme, data in itertools.product(("tiny", "small"), SCHEMES, DATA)
     },
@@ -136,22 +127,7 @@ def make(name, data_path, run):
 
 
 def trained(recipe, run):
-    """The metrics of a finished run, or of one that was interrupted, here or before.
-
-    Its teachers come first, each in a folder beside its own; their time is in its own.
-    """
-    names, spent = [], {"seconds": 0, "cpu_seconds": 0}
-    for name in (recipe.teacher or "").split(","):
-        if name in TEACHERS:
-            beside = RunFolder(run.path.parent / name)
-            taught = Recipe(**TEACHERS[name], data_path=recipe.data_path)
-            metrics = trained(taught, beside)
-            if metrics["status"] == "interrupted":
-                return metrics
-            name = str(beside.path)
-            spent = {key: spent[key] + metrics[key] for key in spent}
-        names.append(name)
-    recipe = dataclasses.replace(recipe, teacher=",".join(names) or None)
+    """The metrics of a finished run, or of one that was interrupted, here or before."""
     metrics = run.read_metrics()
     begun = run.config.exists()
     if begun and elsewhere(run.recipe()) != elsewhere(recipe):
@@ -161,7 +137,7 @@ def trained(recipe, run):
 
         recipe = None if begun else recipe
         metrics = train(recipe, run.path, resume=begun, verbose=2, export=False)
-    return {**metrics, **{key: metrics[key] + spent[key] for key in spent}}
+    return metrics
 
 
 def elsewhere(recipe):
