@@ -182,3 +182,28 @@ def test_train_compares_with_it(tmp_path):
         load_preset(folder, num_classes=5)
     with pytest.raises(ValueError, match="classifier"):
         train(Recipe(data=data, classifier="ngram"), tmp_path / "other", verbose=0)
+
+
+def test_texts_without_labels_help_it(tmp_path):
+    from residual_keras.train import train
+
+    few = "reviews(depth=0, train_size=24, validation_size=50, test_size=300)"
+    more = data_sets.load("reviews(depth=0, train_size=600)", seed=5).train
+    path = tmp_path / "more.txt"
+    path.write_text("\n".join(more.texts) + "\n", encoding="utf-8")
+    options = {"data": few, "max_len": 40, "epochs": 3, "batch_size": 8}
+    asked = {
+        "alone": {"classifier": "ngrams(buckets=4096)"},
+        "helped": {
+            "classifier": "ngrams(buckets=4096, rank=8)",
+            "unlabelled": str(path),
+        },
+    }
+    reached = {
+        name: train(
+            Recipe(**options, **more), tmp_path / name, verbose=0, export=False
+        )["test"]
+        for name, more in asked.items()
+    }
+    print(reached)
+    assert reached["helped"]["accuracy"] > reached["alone"]["accuracy"] + 0.03
