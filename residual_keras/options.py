@@ -55,6 +55,9 @@ class ModelOptions:
     vocab_size: int = option(20_000, "words or sub-words to know at most")
     max_len: int = option(512, "tokens kept of a text")
     positions: str = option("learned", "learned, sinusoidal, rotary or none")
+    embedding_norm: str | None = option(
+        None, "a norm between embedding and encoder, as BERT has: layer_norm, ..."
+    )
     activation: str = option("relu", "of the feed-forward nets")
     qk_norm: bool = option(False, "normalise each head's queries and keys")
     value_residual: bool = option(False, "mix in the first block's values")

@@ -3,6 +3,7 @@
 import dataclasses
 import signal
 
+import keras
 import numpy as np
 import pytest
 from hypothesis import given
@@ -85,6 +86,18 @@ def test_what_the_recipe_says_reaches_the_encoder(field, value):
         for options in ({"num_layers": 2}, {"num_layers": 2, field: value})
     )
     assert changed.get_config()[field] == value != plain.get_config()[field]
+
+
+def test_the_embedding_s_norm_reaches_the_classifier():
+    from residual_keras import train
+    from residual_keras.data import load
+
+    data = load("reviews(depth=1, train_size=20, validation_size=8, test_size=8)")
+    model = train.build(Recipe(num_layers=1, embedding_norm="rms_norm"), data)
+    layer = model.classifier.get_layer("embedding_norm")
+    assert isinstance(layer, keras.layers.RMSNormalization)
+    with pytest.raises(ValueError, match="Did you mean 'layer_norm'"):
+        train.build(Recipe(embedding_norm="layer_nrm"), data)
 
 
 def test_a_fresh_run_is_calibrated_by_its_first_batch(

@@ -44,10 +44,13 @@ def test_a_table_has_a_row_a_scheme_and_a_column_a_size():
         "tiny_a": {"scheme": "a", "size": "tiny", "metrics": {"accuracy": 0.90}},
         "tiny_b": {"scheme": "b", "size": "tiny", "metrics": {"accuracy": 0.8994}},
     }
-    lines = table(entries).split("\n")
+    lines = table(entries, {}).split("\n")
     assert lines[0] == "| scheme | tiny | small |"
     assert lines[2:4] == ["| `a` | 0.900 | 0.920 |", "| `b` | 0.899 |  |"]
     assert lines[4].endswith("`linear` | 0.910 |  |") and len(lines) == 5
+    with_twins = table(entries, {"tiny": "0.861 ± 0.004"}).split("\n")
+    assert with_twins[4].endswith("three seeds | 0.861 ± 0.004 |  |")
+    assert with_twins[:4] + with_twins[5:] == lines
 
 
 @pytest.mark.slow

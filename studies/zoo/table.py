@@ -3,6 +3,7 @@
 python studies/zoo/table.py
 """
 
+import csv
 import pathlib
 import re
 
@@ -10,8 +11,11 @@ from residual_keras.presets import shelf
 from residual_keras.run_folder import write
 from residual_keras.sizes import SIZES
 
-README = pathlib.Path(__file__).parents[2] / "README.md"
+ROOT = pathlib.Path(__file__).parents[2]
+README = ROOT / "README.md"
+TWINS = ROOT / "benchmarks" / "tutorial.csv"
 START, END = "<!-- presets: studies/zoo/table.py -->", "<!-- end of presets -->"
+TWIN = "the Keras tutorials' model, as large, three seeds"
 NO_SCHEME = "none, a linear model of runs of words"
 
 
@@ -22,11 +26,22 @@ def main():
 
 def page(text):
     """README.md with the table of what is on the shelf."""
-    middle = f"{START}\n{table(shelf.entries())}\n{END}"
+    middle = f"{START}\n{table(shelf.entries(), twins())}\n{END}"
     return re.sub(f"{START}.*?{END}", lambda _: middle, text, flags=re.DOTALL)
 
 
-def table(entries):
+def twins():
+    """What the tutorials' model reaches by size, from benchmarks/tutorial.py."""
+    if not TWINS.exists():
+        return {}
+    with TWINS.open(encoding="utf-8", newline="") as file:
+        return {
+            row["size"]: f"{float(row['accuracy']):.3f} ± {float(row['spread']):.3f}"
+            for row in csv.DictReader(file)
+        }
+
+
+def table(entries, twins):
     """Accuracy on the test texts by scheme and size, in Markdown."""
     there = {entry["size"] for entry in entries.values()}
     sizes = [size for size in SIZES if size in there]
@@ -39,6 +54,8 @@ def table(entries):
         if scheme:
             cells = [row.get(size, ("", ""))[0] for size in sizes]
             lines.append([f"`{scheme}`", *cells])
+    if twins:
+        lines.append([TWIN, *(twins.get(size, "") for size in sizes)])
     for figure, name in found.get("", {}).values():
         lines.append([f"{NO_SCHEME}: `{name}`", figure, *[""] * (len(sizes) - 1)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
