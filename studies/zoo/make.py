@@ -24,14 +24,14 @@ from residual_keras.run_folder import RunFolder
 from residual_keras.sizes import SIZES
 from residual_keras.spec import look_up
 
-SCHEMES = {
-    "post_ln": "post_ln",
-    "pre_ln": "pre_ln",
-    "attention_residual": "attention_residual",
-    "deepnorm": "deepnorm",
-    "rezero": "rezero",
-    "hyper_connections": "hyper_connections",
-    "attn_res": "attn_res(block_size=2)",
+SCHEMES = {  # and what else of a recipe is theirs
+    "post_ln": {"residual": "post_ln", "embedding_norm": "layer_norm"},  # as BERT
+    "pre_ln": {"residual": "pre_ln"},
+    "attention_residual": {"residual": "attention_residual"},
+    "deepnorm": {"residual": "deepnorm"},
+    "rezero": {"residual": "rezero"},
+    "hyper_connections": {"residual": "hyper_connections"},
+    "attn_res": {"residual": "attn_res(block_size=2)"},
 }
 DATA = {
     "imdb": {
@@ -84,7 +84,7 @@ PRESETS = {
         f"{size}_{scheme}_{data}": {
             "size": size,
             "data": data,
-            "residual": SCHEMES[scheme],
+            **SCHEMES[scheme],
             **({**ENCODER, "epochs": EPOCHS[size]} if data == "imdb" else {}),
         }
         for size, scheme, data in itertools.product(("tiny", "small"), SCHEMES, DATA)
