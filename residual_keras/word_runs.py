@@ -46,6 +46,5 @@ def runs_of_words(ids, vocab_size, order, buckets):
         kept.append(inside)
     hashes, kept = (ops.concatenate(parts, axis=1) for parts in (found, kept))
     hashes = ops.sort(ops.where(kept, hashes, -1), axis=1)
-    differs = hashes[:, 1:] != hashes[:, :-1]
-    first = ops.pad(differs, [[0, 0], [1, 0]], constant_values=True)
-    return ops.maximum(hashes, 0), ops.logical_and(first, hashes >= 0)
+    before = ops.pad(hashes[:, :-1], [[0, 0], [1, 0]], constant_values=-1)
+    return ops.maximum(hashes, 0), ops.logical_and(hashes != before, hashes >= 0)

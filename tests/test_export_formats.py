@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from residual_keras import TextClassifier, TextVectorizer, build_classifier
+from residual_keras import (
+    TextClassifier,
+    TextVectorizer,
+    build_classifier,
+    build_ngram_classifier,
+)
 from residual_keras.export import FORMATS, base, export_model
 from residual_keras.export.folder import versions
 from residual_keras.export.tokenizer import READER, write_tokenizer
@@ -69,6 +74,19 @@ def test_the_card_s_code_gives_what_the_model_gives(model, tmp_path, monkeypatch
         exec(compile(block, "README.md", "exec"), scope)  # noqa: S102
     expected = model.predict(scope["texts"])
     np.testing.assert_allclose(scope["probabilities"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["onnx", "litert"])
+def test_runs_of_words_keep_their_hashes(model, tmp_path, name):
+    need(name)
+    vectorizer = model.vectorizer
+    classifier = build_ngram_classifier(
+        vectorizer.vocab_size, 3, order=3, buckets=2**21
+    )
+    for seed, weight in enumerate(classifier.weights):
+        weight.assign(keras.random.normal(weight.shape, seed=seed))
+    votes = TextClassifier(classifier, vectorizer, ["bad", "so so", "good"])
+    assert export_model(votes, tmp_path / "out", name).difference < 1e-5
 
 
 @pytest.mark.slow
