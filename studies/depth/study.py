@@ -168,8 +168,14 @@ def look_inside(folder):
         profile = analysis.stream_profile(model, texts)
         size.plot(profile.rms, f"{marker}-", markersize=3, label=scheme)
         turn.plot(profile.token_cosine, f"{marker}-", markersize=3, label=scheme)
-        for place, (rms, cosine) in enumerate(
-            zip(profile.rms, profile.token_cosine, strict=True)
+        found = analysis.mixing_weights(model, texts)
+        uneven = [""] * len(profile.rms)
+        if found.names:
+            found.plot([depth])
+            depth.set(title=f"{scheme}: share of each source")
+            uneven = [f"{a.max() * len(a):.3f}" for a in found.mean("a")]
+        for place, (rms, cosine, most) in enumerate(
+            zip(profile.rms, profile.token_cosine, uneven, strict=True)
         ):
             rows.append(
                 {
@@ -177,11 +183,9 @@ def look_inside(folder):
                     "sublayers": place,
                     "rms": f"{rms:.4f}",
                     "token_cosine": f"{cosine:.4f}",
+                    "largest_share": most,  # in shares of sources that are all alike
                 }
             )
-        found = analysis.mixing_weights(model, texts)
-        if found.names:
-            found.plot([depth])
     size.set(title="RMS of the stream", xlabel="sublayers before", yscale="log")
     turn.set(title="cosine between tokens", xlabel="sublayers before")
     for axes in (size, turn):
