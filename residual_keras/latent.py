@@ -114,7 +114,6 @@ class LatentFeatures(keras.layers.Layer):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
         check_positive(vocab_size=vocab_size, rank=rank, order=order, runs=runs)
-        check_positive(buckets=buckets)
         check_buckets(buckets)
         self.vocab_size = vocab_size
         self.rank = rank

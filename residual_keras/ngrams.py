@@ -103,9 +103,7 @@ class NGramLogits(keras.layers.Layer):
     ):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
-        check_positive(
-            vocab_size=vocab_size, num_classes=num_classes, order=order, buckets=buckets
-        )
+        check_positive(vocab_size=vocab_size, num_classes=num_classes, order=order)
         if rank < 0:
             raise ValueError(f"rank must not be negative. Received: rank={rank}")
         check_buckets(buckets)

@@ -3,6 +3,7 @@
 from keras import ops
 
 from .embedding import PADDING_ID, known_ids
+from .spec import check_positive
 
 FACTOR = 1999  # of the hash; odd, so that no bucket of a power of two is left out
 SAFE_BUCKETS = 2**20  # times FACTOR it is just below 2**31
@@ -11,6 +12,7 @@ POWERS_OF_TWO = {2**n for n in range(31)}  # a hash that wrapped around stays ri
 
 def check_buckets(buckets):
     """Raises ValueError if runs of words cannot be told by so many numbers."""
+    check_positive(buckets=buckets)
     if buckets > SAFE_BUCKETS and buckets not in POWERS_OF_TWO:
         raise ValueError(
             f"buckets must be a power of two above {SAFE_BUCKETS}, and at most "

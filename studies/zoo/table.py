@@ -26,11 +26,11 @@ def main():
 
 def page(text):
     """README.md with the table of what is on the shelf."""
-    middle = f"{START}\n{table(shelf.entries(), twins())}\n{END}"
+    middle = f"{START}\n{table(shelf.entries(), read_twins())}\n{END}"
     return re.sub(f"{START}.*?{END}", lambda _: middle, text, flags=re.DOTALL)
 
 
-def twins():
+def read_twins():
     """What the tutorials' model reaches by size, from benchmarks/tutorial.py."""
     if not TWINS.exists():
         return {}
