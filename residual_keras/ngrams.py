@@ -80,7 +80,7 @@ class NGramLogits(keras.layers.Layer):
         num_classes: number of logits; with 1, that of label 1.
         order: words in the longest run.
         buckets: rows of v, s and r, at most 2**20, or a power of two up to 2**30.
-        rank: of the latent features whose votes are v, or 0.
+        rank: of the latent features whose votes are v; 0 for none.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -104,8 +104,8 @@ class NGramLogits(keras.layers.Layer):
         kwargs.setdefault("dtype", "float32")  # sums over a long text
         super().__init__(**kwargs)
         check_positive(vocab_size=vocab_size, num_classes=num_classes, order=order)
-        if rank < 0:
-            raise ValueError(f"rank must not be negative. Received: rank={rank}")
+        if rank != 0:
+            check_positive(rank=rank)
         check_buckets(buckets)
         self.vocab_size = vocab_size
         self.num_classes = num_classes

@@ -2,6 +2,7 @@
 
 import ast
 import difflib
+from numbers import Integral
 
 
 def parse(spec):
@@ -61,13 +62,37 @@ def look_up(table, name, what):
     return table[name]
 
 
+def check_options(options, known, owner):
+    """Raises ValueError if one of a spec's options is not known.
+
+    Args:
+        options: a dict from names to values, as `parse` returns.
+        known: the names that there are.
+        owner: whose options they are, such as `"classifier 'latent'"`.
+
+    Example:
+        >>> check_options({"rank": 8}, {"rank", "order"}, "classifier 'latent'")
+    """
+    for name, value in options.items():
+        if name not in known:
+            raise ValueError(
+                f"The {owner} has no option {name!r}. "
+                f"{nearest(name, known) if known else 'It has none.'} "
+                f"Received: {name}={value!r}"
+            )
+
+
 def check_positive(**numbers):
-    """Raises ValueError if one of these numbers is not 1 or more.
+    """Raises ValueError if one of these is not a whole number, 1 or more.
 
     Example:
         >>> check_positive(num_heads=4, key_dim=8)
     """
     for name, value in numbers.items():
+        if not isinstance(value, Integral):
+            raise ValueError(
+                f"{name} must be a whole number. Received: {name}={value!r}"
+            )
         if value < 1:
             raise ValueError(f"{name} must be positive. Received: {name}={value}")
 

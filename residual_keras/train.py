@@ -1,7 +1,9 @@
 """One recipe around `model.fit`: from a data set to a run folder to serve from."""
 
 import dataclasses
+import functools
 import importlib.util
+import inspect
 import sys
 
 import keras
@@ -15,11 +17,11 @@ from .data.packing import whole_texts
 from .export import export_saved_model
 from .latent import build_latent_classifier
 from .layer_rates import layerwise
-from .ngrams import BUCKETS, build_ngram_classifier
+from .ngrams import build_ngram_classifier
 from .optimization import SmoothedCrossentropy, recipe_schedule
 from .pretraining import pretrained
 from .run_folder import RunFolder, merit, save
-from .spec import look_up, parse
+from .spec import check_options, look_up, parse
 from .text_classifier import TextClassifier
 from .tokenizers import make_vectorizer
 from .training_state import TrainingState
@@ -121,14 +123,15 @@ def build(recipe, data, texts=None):
         vectorizer.adapt(data.train.texts if texts is None else texts)
     name, options = parse(recipe.classifier)
     make = look_up(CLASSIFIERS, name, "classifier")
-    classifier = make(recipe, data, vectorizer, **options)
+    classifier = make(recipe, data, vectorizer, options)
     if recipe.init:
         pretrained.load_encoder(classifier, recipe)
     return TextClassifier(classifier, vectorizer, data.label_names)
 
 
-def transformer(recipe, data, vectorizer):
-    """The `Classifier` of a recipe."""
+def transformer(recipe, data, vectorizer, options):
+    """The `Classifier` of a recipe, whose fields are all its options."""
+    check_options(options, {}, "classifier 'transformer'")
     return build_classifier(
         vectorizer.vocab_size,
         len(data.label_names),
@@ -138,25 +141,18 @@ def transformer(recipe, data, vectorizer):
     )
 
 
-def ngrams(recipe, data, vectorizer, order=2, buckets=BUCKETS, rank=0):
-    """The `NGramClassifier` of a recipe."""
-    return build_ngram_classifier(
-        vectorizer.vocab_size,
-        len(data.label_names),
-        order=order,
-        buckets=buckets,
-        rank=rank,
-    )
+def linear(build_linear, recipe, data, vectorizer, options):
+    """A linear classifier of words, with the options that its builder has."""
+    known = inspect.getfullargspec(build_linear).kwonlydefaults.keys() - {"name"}
+    check_options(options, known, f"classifier {recipe.classifier!r}")
+    return build_linear(vectorizer.vocab_size, len(data.label_names), **options)
 
 
-def latent(recipe, data, vectorizer, rank=400, order=3):
-    """The `LatentClassifier` of a recipe."""
-    return build_latent_classifier(
-        vectorizer.vocab_size, len(data.label_names), rank=rank, order=order
-    )
-
-
-CLASSIFIERS = {"transformer": transformer, "ngrams": ngrams, "latent": latent}
+CLASSIFIERS = {
+    "transformer": transformer,
+    "ngrams": functools.partial(linear, build_ngram_classifier),
+    "latent": functools.partial(linear, build_latent_classifier),
+}
 WORD_VECTORS = {"random": lambda *_: None, "neighbours": start_from_neighbours}
 
 

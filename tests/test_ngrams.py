@@ -1,5 +1,7 @@
 """The linear classifier of words and runs of words."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -180,8 +182,29 @@ def test_train_compares_with_it(tmp_path):
     np.testing.assert_allclose(stored.predict(texts), model.predict(texts), atol=1e-3)
     with pytest.raises(ValueError, match="can be replaced"):
         load_preset(folder, num_classes=5)
-    with pytest.raises(ValueError, match="classifier"):
-        train(Recipe(data=data, classifier="ngram"), tmp_path / "other", verbose=0)
+
+
+@pytest.mark.parametrize(
+    "classifier, told",
+    [
+        ("ngram", "No classifier 'ngram'. Did you mean 'ngrams'"),
+        ("ngrams(ordr=3)", "'ngrams(ordr=3)' has no option 'ordr'. Did you mean 'or"),
+        ("ngrams(name='x')", "no option 'name'"),
+        ("ngrams(vocab_size=9)", "no option 'vocab_size'"),
+        ("ngrams(order='3')", "order must be a whole number. Received: order='3'"),
+        ("ngrams(rank=-1)", "rank must be positive"),
+        ("latent(rank=1.5)", "rank must be a whole number. Received: rank=1.5"),
+        ("transformer(rank=3)", "'transformer' has no option 'rank'. It has none"),
+    ],
+)
+def test_a_bad_classifier_is_named(classifier, told, tmp_path):
+    from residual_keras.train import train
+
+    data = "reviews(depth=0, train_size=4, validation_size=4, test_size=4)"
+    recipe = Recipe(data=data, classifier=classifier)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        train(recipe, tmp_path / "run", verbose=0)
+    assert not (tmp_path / "run").exists()
 
 
 def test_texts_without_labels_help_it(tmp_path):

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import os
 
-from ..spec import nearest, parse
+from ..spec import check_options, nearest, parse
 from .splits import Split, TextData, stratified_split
 
 __all__ = ["Split", "TextData", "load", "load_unlabelled", "stratified_split"]
@@ -101,12 +101,7 @@ def _read(function, source, options):
     known = set(inspect.signature(loader).parameters)
     if name == "files":
         known.remove("path")
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"The data {str(source)!r} has no option {option!r}. "
-                f"Received: {option}={options[option]!r}. {nearest(option, known)}"
-            )
+    check_options(options, known, f"data {str(source)!r}")
     if name == "files":
         return loader(os.path.expanduser(source), **options)
     return loader(**options)

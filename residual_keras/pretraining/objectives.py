@@ -2,7 +2,7 @@
 
 import inspect
 
-from ..spec import look_up, parse
+from ..spec import check_options, look_up, parse
 from .masked import Masked
 from .next_token import NextToken
 from .replaced import Replaced
@@ -31,6 +31,5 @@ def get(spec, counts):
     name, options = parse(spec)
     kind = look_up(OBJECTIVES, name, "objective")
     known = set(inspect.signature(kind).parameters) - {"counts", "kwargs"}
-    for option in options:
-        look_up(dict.fromkeys(known), option, f"option of {name}")
+    check_options(options, known, f"objective {name!r}")
     return kind(counts, name="objective", **options)

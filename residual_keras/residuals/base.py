@@ -6,7 +6,7 @@ import keyword
 import keras
 
 from ..norms import make_norm
-from ..spec import look_up, nearest, parse
+from ..spec import check_options, look_up, parse
 
 SCHEMES = {}
 # The stack's to set, not the spec's.
@@ -99,13 +99,7 @@ def get(spec, *, num_sublayers, **kwargs):
         return spec
     name, options = parse(spec)
     scheme = look_up(SCHEMES, name, "residual scheme")
-    known = scheme_options(name)
-    for option in options:
-        if option not in known:
-            raise ValueError(
-                f"The residual scheme {name!r} has no option {option!r}. "
-                + (nearest(option, known) if known else "It has none.")
-            )
+    check_options(options, scheme_options(name), f"residual scheme {name!r}")
     return scheme(num_sublayers=num_sublayers, **options, **kwargs)
 
 

@@ -135,7 +135,7 @@ def test_validation_asks_the_same_each_time_and_training_does_not(rows, spec):
         ("masked(rate=0)", "rate must be a share in (0, 1). Received: rate=0"),
         ("replaced(rate=1.5)", "rate=1.5"),
         ("next_token(samples=0)", "samples=0"),
-        ("next_token(counts=3)", "No option of next_token 'counts'"),
+        ("next_token(counts=3)", "'next_token' has no option 'counts'"),
         ("masked(", "name(option=value)"),
     ],
 )
