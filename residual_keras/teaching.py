@@ -6,12 +6,12 @@ import pathlib
 import keras
 import numpy as np
 
+from . import building
 from . import data as data_sets
 from .options import DataOptions
 from .presets.loading import load_preset
 from .run_folder import RunFolder
 from .saved import load_model
-from .spec import parse
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,9 +80,7 @@ def texts_to_read(recipe, data, rows):
     """
     if recipe.teacher or not recipe.unlabelled:
         return rows.train.texts
-    name, options = parse(recipe.classifier)
-    read = name == "latent" or options.get("rank") or recipe.word_vectors != "random"
-    if not read:
+    if not building.reads_texts(recipe):
         raise ValueError(
             "Texts without labels need a teacher, or a model that reads them. "
             f"Received: unlabelled={recipe.unlabelled!r}. Name a trained run with "

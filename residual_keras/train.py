@@ -1,31 +1,21 @@
 """One recipe around `model.fit`: from a data set to a run folder to serve from."""
 
 import dataclasses
-import functools
 import importlib.util
-import inspect
 import sys
 
 import keras
 import numpy as np
 
-from . import curves, fitting, teaching
+from . import building, curves, fitting, teaching
 from . import data as data_sets
-from .classifier import build_classifier
 from .data import batches
-from .data.packing import whole_texts
 from .export import export_saved_model
-from .latent import build_latent_classifier
 from .layer_rates import layerwise
-from .ngrams import build_ngram_classifier
 from .optimization import SmoothedCrossentropy, recipe_schedule
 from .pretraining import pretrained
 from .run_folder import RunFolder, merit, save
-from .spec import check_options, look_up, parse
-from .text_classifier import TextClassifier
-from .tokenizers import make_vectorizer
 from .training_state import TrainingState
-from .word_vectors import start_from_neighbours
 
 
 def train(
@@ -79,7 +69,7 @@ def train(
     rows = teaching.lessons(recipe, data)
     texts = teaching.texts_to_read(recipe, data, rows)
     keras.utils.set_random_seed(recipe.seed)
-    model = build(recipe, rows, texts)
+    model = building.build(recipe, rows, texts)
     steps = batches.steps_per_epoch(rows.train, recipe.batch_size)
     epochs = recipe.epochs_for(rows.train.texts)
     compile_for(recipe, model.classifier, total_steps=epochs * steps)
@@ -100,60 +90,6 @@ def train(
         fit, recipe, folder, model, rows, texts, state, epochs, verbose, tensorboard
     )
     return finish(recipe, folder, model, data, state, status, export)
-
-
-def build(recipe, data, texts=None):
-    """The `TextClassifier` of a recipe, its words learned from `texts`.
-
-    None: those that `data` trains on. The weights are new; with `init`, words and
-    encoder are those of that run.
-    """
-    look_up(WORD_VECTORS, recipe.word_vectors, "word_vectors")
-    new = not recipe.init and parse(recipe.classifier)[0] == "transformer"
-    if recipe.word_vectors != "random" and not new:
-        raise ValueError(
-            "Only a new Transformer takes word vectors; leave them at random. "
-            f"Received: word_vectors={recipe.word_vectors!r}, init={recipe.init!r}, "
-            f"classifier={recipe.classifier!r}."
-        )
-    if recipe.init:
-        vectorizer = pretrained.vectorizer(recipe)
-    else:
-        vectorizer = make_vectorizer(recipe, truncation=recipe.truncation)
-        vectorizer.adapt(data.train.texts if texts is None else texts)
-    name, options = parse(recipe.classifier)
-    make = look_up(CLASSIFIERS, name, "classifier")
-    classifier = make(recipe, data, vectorizer, options)
-    if recipe.init:
-        pretrained.load_encoder(classifier, recipe)
-    return TextClassifier(classifier, vectorizer, data.label_names)
-
-
-def transformer(recipe, data, vectorizer, options):
-    """The `Classifier` of a recipe, whose fields are all its options."""
-    check_options(options, {}, "classifier 'transformer'")
-    return build_classifier(
-        vectorizer.vocab_size,
-        len(data.label_names),
-        pooling=recipe.pooling,
-        word_rate=recipe.word_rate_for(data.train.texts),
-        **recipe.encoder_options(),
-    )
-
-
-def linear(build_linear, recipe, data, vectorizer, options):
-    """A linear classifier of words, with the options that its builder has."""
-    known = inspect.getfullargspec(build_linear).kwonlydefaults.keys() - {"name"}
-    check_options(options, known, f"classifier {recipe.classifier!r}")
-    return build_linear(vectorizer.vocab_size, len(data.label_names), **options)
-
-
-CLASSIFIERS = {
-    "transformer": transformer,
-    "ngrams": functools.partial(linear, build_ngram_classifier),
-    "latent": functools.partial(linear, build_latent_classifier),
-}
-WORD_VECTORS = {"random": lambda *_: None, "neighbours": start_from_neighbours}
 
 
 def compile_for(recipe, classifier, total_steps):
@@ -190,11 +126,8 @@ def fit(recipe, folder, model, data, texts, state, epochs, verbose, tensorboard)
             data.train, vectorizer, size, seed=recipe.seed, start_step=step
         )
         if step == 0 and not recipe.init:
-            WORD_VECTORS[recipe.word_vectors](model, texts)
-            classifier.calibrate(
-                found.take(state.steps_per_epoch),
-                whole_texts(texts, model.vectorizer),
-            )
+            rows = found.take(state.steps_per_epoch)
+            building.start(recipe, model, rows, texts)
         return found
 
     callbacks = [Patience(folder, recipe.patience)]

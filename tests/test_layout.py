@@ -64,6 +64,7 @@ ORDER = [
     "word_vectors",
     "saved",
     "pretraining",
+    "building",
     "export",
     "presets",
     "teaching",

@@ -77,27 +77,27 @@ def test_every_field_says_what_it_means():
     ],
 )
 def test_what_the_recipe_says_reaches_the_encoder(field, value):
-    from residual_keras import train
+    from residual_keras import building
     from residual_keras.data import load
 
     data = load("reviews(depth=1, train_size=20, validation_size=8, test_size=8)")
     plain, changed = (
-        train.build(Recipe(**options), data).classifier.get_layer("encoder")
+        building.build(Recipe(**options), data).classifier.get_layer("encoder")
         for options in ({"num_layers": 2}, {"num_layers": 2, field: value})
     )
     assert changed.get_config()[field] == value != plain.get_config()[field]
 
 
 def test_the_embedding_s_norm_reaches_the_classifier():
-    from residual_keras import train
+    from residual_keras import building
     from residual_keras.data import load
 
     data = load("reviews(depth=1, train_size=20, validation_size=8, test_size=8)")
-    model = train.build(Recipe(num_layers=1, embedding_norm="rms_norm"), data)
+    model = building.build(Recipe(num_layers=1, embedding_norm="rms_norm"), data)
     layer = model.classifier.get_layer("embedding_norm")
     assert isinstance(layer, keras.layers.RMSNormalization)
     with pytest.raises(ValueError, match="Did you mean 'layer_norm'"):
-        train.build(Recipe(embedding_norm="layer_nrm"), data)
+        building.build(Recipe(embedding_norm="layer_nrm"), data)
 
 
 def test_a_fresh_run_is_calibrated_by_its_first_batch(
@@ -156,12 +156,12 @@ def test_batches_are_as_long_as_the_recipe_says(tmp_path, monkeypatch, tiny_reci
 
 
 def test_under_xla_lengths_are_few(tiny_recipe):
-    from residual_keras import train
+    from residual_keras import building, train
     from residual_keras.data import load
 
     recipe = Recipe(**tiny_recipe)
     data = load(recipe.data)
-    model = train.build(recipe, data)
+    model = building.build(recipe, data)
     for jit_compile, time in ((False, 2), (True, 64)):
         model.classifier.compile(jit_compile=jit_compile)
         vectorizer = train.padded_vectorizer(model, None)

@@ -54,9 +54,9 @@ def test_the_lessons_are_labels_and_answers(recipe, teacher):
 
 def test_a_batch_has_the_answers_as_they_are(recipe):
     """As probabilities: rounded, most would say nothing."""
+    from residual_keras.building import build
     from residual_keras.data import batches
     from residual_keras.teaching import lessons
-    from residual_keras.train import build
 
     found = lessons(recipe, data_sets.load(DATA))
     rows, vectorizer = found.train, build(recipe, found).vectorizer

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from residual_keras import Recipe, train
+from residual_keras import Recipe, building, train
 from residual_keras.data import load
 from residual_keras.word_vectors import start_from_neighbours, word_vectors
 
@@ -96,7 +96,7 @@ def test_arguments_are_checked(rows, argument):
 )
 def test_what_cannot_be_had_is_refused(options, said):
     with pytest.raises(ValueError, match=said):
-        train.build(Recipe(**options), load("reviews(depth=1, train_size=9)"))
+        building.build(Recipe(**options), load("reviews(depth=1, train_size=9)"))
 
 
 def test_a_run_starts_with_them_once(tmp_path, monkeypatch, tiny_recipe):
@@ -109,7 +109,7 @@ def test_a_run_starts_with_them_once(tmp_path, monkeypatch, tiny_recipe):
         start_from_neighbours(model, texts)
         given.append((before, np.array(table), len(texts)))
 
-    monkeypatch.setitem(train.WORD_VECTORS, "neighbours", spy)
+    monkeypatch.setitem(building.WORD_VECTORS, "neighbours", spy)
     recipe = Recipe(**{**tiny_recipe, "epochs": 1, "word_vectors": "neighbours"})
     train.train(recipe, tmp_path / "run", verbose=0, export=False)
     [(before, after, texts)] = given

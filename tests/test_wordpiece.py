@@ -544,16 +544,16 @@ def importable(name):
 
 
 def test_a_recipe_names_its_tokenizer():
-    from residual_keras import Recipe, train
+    from residual_keras import Recipe, building
     from residual_keras.data import load
 
     data = load("reviews(depth=1, train_size=20, validation_size=8, test_size=8)")
     sizes = {"num_layers": 1, "embed_dim": 8, "num_heads": 2, "vocab_size": 99}
     with pytest.raises(ValueError, match="Did you mean 'wordpiece'"):
-        train.build(Recipe(tokenizer="wordpieces", **sizes), data)
-    assert train.build(Recipe(**sizes), data).vectorizer.get_vocabulary()[0] == ""
+        building.build(Recipe(tokenizer="wordpieces", **sizes), data)
+    assert building.build(Recipe(**sizes), data).vectorizer.get_vocabulary()[0] == ""
     pytest.importorskip("tokenizers")
-    model = train.build(Recipe(tokenizer="wordpiece", **sizes), data)
+    model = building.build(Recipe(tokenizer="wordpiece", **sizes), data)
     assert isinstance(model.vectorizer, WordPieceVectorizer)
     assert model.vectorizer.truncation == "head_tail"
     assert model.predict(["the plot was superb"]).shape == (1, 2)

@@ -73,11 +73,11 @@ def check_scheme(recipe):
 
 def time_steps(recipe, started):
     """The `Outlook` of a recipe."""
-    from .. import train
+    from .. import building, train
     from ..data import batches, load
 
     data = load(recipe.data, **recipe.data_options())
-    model = train.build(recipe, data)
+    model = building.build(recipe, data)
     steps = batches.steps_per_epoch(data.train, recipe.batch_size)
     epochs = recipe.epochs_for(data.train.texts)
     train.compile_for(recipe, model.classifier, total_steps=epochs * steps)
@@ -182,14 +182,14 @@ def gradients_of(recipe, folder):
     """
     import keras
 
-    from .. import train
+    from .. import building
     from ..data import batches, load
     from ..saved import load_model
     from .depth import BlockGradients
 
     keras.utils.set_random_seed(recipe.seed)
     data = load(recipe.data, **recipe.data_options())
-    model = train.build(recipe, data)
+    model = building.build(recipe, data)
     training = batches.training_batches(
         data.train, model.vectorizer, recipe.batch_size, seed=recipe.seed
     )

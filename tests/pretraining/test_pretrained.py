@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from residual_keras import Recipe, data, load_model, train
+from residual_keras import Recipe, building, data, load_model, train
 from residual_keras.options import ModelOptions
 from residual_keras.pretraining.folder import PretrainingFolder
 from residual_keras.pretraining.pretrained import take_over
@@ -23,7 +23,7 @@ def test_words_model_and_weights_are_taken_over(pretrained_run, reviews):
     for field in dataclasses.fields(ModelOptions):
         assert getattr(recipe, field.name) == getattr(held.recipe(), field.name)
     assert (recipe.pooling, recipe.rate, recipe.batch_size) == ("max", 0.4, 9)
-    model = train.build(recipe, reviews)
+    model = building.build(recipe, reviews)
     assert model.vectorizer.get_vocabulary() == held.read_vocabulary()
     encoder, classifier = load_model(held.encoder), model.classifier
     ours = {variable.path: np.array(variable) for variable in classifier.weights}
@@ -41,7 +41,7 @@ def test_words_model_and_weights_are_taken_over(pretrained_run, reviews):
 def test_shorter_texts_use_the_first_positions(pretrained_run, reviews):
     folder, _ = pretrained_run
     recipe = take_over(Recipe(init=str(folder), max_len=5))
-    model = train.build(recipe, reviews)
+    model = building.build(recipe, reviews)
     assert model.vectorizer(["a b c d e f g h"]).shape == (1, 5)
     [whole] = [
         np.array(v)
@@ -88,14 +88,14 @@ def test_a_damaged_folder_is_named(pretrained_run, tmp_path, reviews):
     folder.create(PretrainingFolder(pretrained_run[0]).recipe())
     recipe = take_over(Recipe(init=str(tmp_path)))
     with pytest.raises(ValueError, match=r"vocabulary.json cannot be read"):
-        train.build(recipe, reviews)
+        building.build(recipe, reviews)
     folder.write_vocabulary(["", "[UNK]", "a"])
     with pytest.raises(ValueError, match=r"encoder.keras, no file"):
-        train.build(recipe, reviews)
+        building.build(recipe, reviews)
     bytes_ = PretrainingFolder(pretrained_run[0]).encoder.read_bytes()
     folder.encoder.write_bytes(bytes_)
     with pytest.raises(ValueError, match="does not fit the recipe.*embedding/tokens"):
-        train.build(recipe, reviews)
+        building.build(recipe, reviews)
 
 
 def test_a_comparison_does_not_start_with_one_encoder(tmp_path):

@@ -145,7 +145,7 @@ def test_each_objective_learns(tmp_path, tiny_pretraining, objective):
 def test_every_scheme_pretrains_and_hands_over_its_weights(
     tmp_path, monkeypatch, tiny_pretraining
 ):
-    from residual_keras import data, residuals, train
+    from residual_keras import building, data, residuals, train
 
     def fit(self, *args, fit=run.Pretrainer.fit, **kwargs):
         self.run_eagerly = True  # tracing a graph takes longer than its one step
@@ -161,7 +161,7 @@ def test_every_scheme_pretrains_and_hands_over_its_weights(
         assert np.isfinite(metrics["validation"]["loss"]), scheme
         recipe = train.pretrained.take_over(Recipe(init=str(folder)))
         assert recipe.residual == scheme
-        classifier = train.build(recipe, found).classifier
+        classifier = building.build(recipe, found).classifier
         ours = {variable.path: np.array(variable) for variable in classifier.weights}
         for variable in load_model(folder / "encoder.keras").weights:
             np.testing.assert_array_equal(ours[variable.path], np.array(variable))
