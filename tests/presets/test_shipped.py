@@ -1,6 +1,8 @@
 """The presets that come with the package: what they say, and what is said of them."""
 
+import csv
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -61,6 +63,22 @@ def test_it_is_small_whole_and_has_all_its_facts(name):
     assert "data_path" not in facts["recipe"]
     card = (folder / files.CARD).read_text(encoding="utf-8")
     assert f"{facts['metrics']['accuracy']:.4g}" in card
+
+
+@pytest.mark.parametrize("name", shelf.list_presets("*imdb"))
+def test_it_is_better_than_what_people_would_use_instead(name):
+    """The tutorials' model by more than its seeds' spread, at the least."""
+    entry = shelf.entries()[name]
+    accuracy = entry["metrics"]["accuracy"]
+    if entry["size"] is None:
+        assert accuracy >= 0.92  # the flagship
+        return
+    table = pathlib.Path(__file__).parents[2] / "benchmarks" / "tutorial.csv"
+    with table.open(encoding="utf-8") as file:
+        twins = {row["size"]: row for row in csv.DictReader(file)}
+    twin = twins[entry["size"]]
+    assert accuracy >= 0.89
+    assert accuracy > float(twin["accuracy"]) + float(twin["spread"])
 
 
 def test_all_of_them_together_are_small():
