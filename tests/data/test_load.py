@@ -110,7 +110,7 @@ def test_malformed_spec(source):
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("reviews(dept=3)", {}, "no option 'dept'.*dept=3.*mean 'depth'"),
+        ("reviews(dept=3)", {}, "no option 'dept'.*mean 'depth'.*dept=3"),
         ("reviews", {"validation": 0.2}, "no option 'validation'.*validation_size"),
         ("snippets", {"path": "x"}, "no option 'path'.*Known: cache_dir, seed"),
         ("imdb", {"downlaod": True}, "mean 'download'.*path, seed, validation"),
