@@ -4,6 +4,7 @@ python studies/zoo/table.py
 """
 
 import csv
+import math
 import pathlib
 import re
 
@@ -67,9 +68,10 @@ def cost_of_half_precision(entries):
     """The largest change of an accuracy, as a sentence."""
     facts = [shelf.find(name)[1]["facts"] for name in entries]
     changes = [f["metrics"]["accuracy"] - f["float32_accuracy"] for f in facts]
+    bound = math.ceil(1e4 * max(map(abs, changes))) / 1e4  # rounded, it could be less
     return (
         "These are figures of the weights as stored, in half precision, which changed "
-        f"no accuracy\nby more than {max(map(abs, changes)):.4f}."
+        f"no accuracy\nby more than {bound:.4f}."
     )
 
 
