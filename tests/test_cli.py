@@ -82,7 +82,7 @@ def test_pretrain_hands_on_what_was_given(run, tmp_path, monkeypatch):
     assert (recipe.data, recipe.objective) == ("mine.txt", "masked(rate=0.2)")
     assert (recipe.embed_dim, recipe.max_len) == (32, 64)
     assert folder == "pretrained/mine-pre_ln-1"
-    assert options == {"resume": False, "verbose": 1}
+    assert options == {"resume": False, "verbose": 2}
     status, _, err = run("pretrain", "--resume", "--run-dir", "x", "--quiet")
     assert status == 130 and "pretrain --resume --run-dir x" in err
     assert asked[1][::2] == (None, {"resume": True, "verbose": 2})
@@ -114,6 +114,24 @@ def test_train_takes_the_model_of_a_pretrained_encoder(run, tmp_path, monkeypatc
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("terminal", "flags", "expected"),
+    [(True, [], 1), (True, ["--quiet"], 2), (False, [], 2)],
+)
+def test_a_progress_bar_is_for_terminals(monkeypatch, run, terminal, flags, expected):
+    from residual_keras import train
+
+    asked = []
+    monkeypatch.setattr(
+        train,
+        "train",
+        lambda *_, verbose, **__: asked.append(verbose) or {"status": "finished"},
+    )
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+    run("train", *flags)
+    assert asked == [expected]
+
+
 def test_train_in_a_new_process_then_predict_from_a_pipe(tmp_path, tiny_recipe):
     flags = [
         f"--{name.replace('_', '-')}={value}"
@@ -121,13 +139,14 @@ def test_train_in_a_new_process_then_predict_from_a_pipe(tmp_path, tiny_recipe):
     ]
     command = [sys.executable, "-m", "residual_keras"]
     done = subprocess.run(
-        [*command, "train", "--quiet", *flags],
+        [*command, "train", *flags],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     )
     assert json.loads(done.stdout[done.stdout.index("{") :])["status"] == "finished"
+    assert "\b" not in done.stdout and "\r" not in done.stdout, "a bar in a pipe"
     [folder] = (tmp_path / "runs").iterdir()
     assert (folder / "export" / "1" / "saved_model.pb").exists()
     done = subprocess.run(

@@ -129,7 +129,9 @@ def add_run_options(sub, base):
     sub.add_argument(
         "--resume", action="store_true", help="go on with the run that --run-dir holds"
     )
-    sub.add_argument("--quiet", action="store_true", help="a line an epoch")
+    sub.add_argument(
+        "--quiet", action="store_true", help="a line an epoch, as files always get"
+    )
     sub.add_argument(
         "--size",
         default=argparse.SUPPRESS,

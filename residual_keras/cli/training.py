@@ -26,7 +26,7 @@ def train(args):
         recipe = take_over(recipe, given)
     folder = args.run_dir or next_folder(recipe)
     options = {"resume": args.resume, "tensorboard": args.tensorboard}
-    metrics = run(recipe, folder, verbose=2 if args.quiet else 1, **options)
+    metrics = run(recipe, folder, verbose=verbosity(args), **options)
     return told(
         metrics,
         f"train --resume --run-dir {folder}",
@@ -42,13 +42,20 @@ def pretrain(args):
     folder = args.run_dir or next_folder(recipe, "pretrained")
     with quiet_start():
         from ..pretraining.run import pretrain as run
-    verbose = 2 if args.quiet else 1
-    metrics = run(recipe, folder, resume=args.resume, verbose=verbose)
+    metrics = run(recipe, folder, resume=args.resume, verbose=verbosity(args))
     return told(
         metrics,
         f"pretrain --resume --run-dir {folder}",
         f"Start with it by `residual-keras train --init {folder}`.",
     )
+
+
+def verbosity(args):
+    """Keras' number: 1 for a progress bar; 2 for a line an epoch, as --quiet asks.
+
+    A bar in a file or a pipe would be thousands of lines.
+    """
+    return 1 if sys.stdout.isatty() and not args.quiet else 2
 
 
 def asked(args, kind):
