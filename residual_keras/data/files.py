@@ -207,7 +207,7 @@ def read_folder(path: str | os.PathLike) -> list[Row]:
     """
     path = pathlib.Path(path)
     if not path.is_dir():
-        raise data_error("The folder exists", str(path), "Check the path")
+        raise data_error("The folder must exist", str(path), "Check the path")
     rows = []
     for folder in filter(pathlib.Path.is_dir, _visible(path)):
         files = _visible(folder)

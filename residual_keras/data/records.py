@@ -36,7 +36,7 @@ def no_rows(path: pathlib.Path) -> ValueError:
 def file_kind(path: pathlib.Path, known: Sequence[str]) -> str:
     """Return a file's suffix without that of its compression, one of `known`."""
     if not path.exists():
-        raise data_error("The file or folder exists", str(path), "Check the path")
+        raise data_error("The file or folder must exist", str(path), "Check the path")
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in _OPENERS:
         suffixes.pop()

@@ -4,6 +4,7 @@ import keras
 
 from .. import saved  # noqa: F401 - makes all our classes known to Keras
 from ..classifier import Classifier
+from ..spec import check_positive
 from ..text_classifier import TextClassifier
 from . import files, shelf, weights
 
@@ -75,7 +76,8 @@ def with_head(classifier, num_classes):
     """A classifier on the same layers, its last one replaced by new logits.
 
     Raises:
-        ValueError: if `num_classes` is not positive, or there is no head to replace.
+        ValueError: if `num_classes` is no positive whole number, or there is no head to
+            replace.
     """
     if classifier.layers[-1].name != "logits":
         raise ValueError(
@@ -83,10 +85,7 @@ def with_head(classifier, num_classes):
             f"Received: num_classes={num_classes} for a classifier that ends with "
             f"{classifier.layers[-1].name}. Train one on the new labels."
         )
-    if num_classes < 1:
-        raise ValueError(
-            f"num_classes must be positive. Received: num_classes={num_classes}"
-        )
+    check_positive(num_classes=num_classes)
     head = keras.layers.Dense(num_classes, dtype="float32", name="logits")
     logits = head(classifier.layers[-1].input)
     return Classifier(classifier.input, logits, name=classifier.name)

@@ -2,6 +2,7 @@
 
 import fnmatch
 import json
+import os
 import pathlib
 
 from ..run_folder import write
@@ -69,6 +70,10 @@ def find(preset):
     Raises:
         ValueError: if there is none, or its preset.json is not what was saved.
     """
+    if not isinstance(preset, (str, os.PathLike)):
+        raise ValueError(
+            f"A preset is told by its name or its folder's path. Received: {preset!r}"
+        )
     known = entries()
     if preset in known:
         folder = ROOT / preset

@@ -203,7 +203,7 @@ def test_wrong_columns_are_refused(tmp_path, columns, message):
 
 def test_a_missing_path_is_refused(tmp_path):
     for read in (files.read_file, files.read_folder, files.read_texts, files.load):
-        with pytest.raises(ValueError, match=r"exists. Received: .*gone"):
+        with pytest.raises(ValueError, match=r"must exist. Received: .*gone"):
             read(tmp_path / "gone")
 
 

@@ -169,6 +169,7 @@ def test_the_same_number_of_classes_keeps_the_head(folder):
     ("options", "said"),
     [
         ({"num_classes": 0}, "num_classes must be positive"),
+        ({"num_classes": 2.5}, "num_classes must be a whole number"),
         ({"num_classes": 3, "label_names": "ab"}, "A head of 3 logits has 3 labels"),
         ({"label_names": "abc"}, "A head of 2 logits has 2 labels"),
     ],
@@ -176,6 +177,12 @@ def test_the_same_number_of_classes_keeps_the_head(folder):
 def test_labels_that_do_not_fit_are_refused(folder, options, said):
     with pytest.raises(ValueError, match=said):
         load_preset(folder, **options)
+
+
+@pytest.mark.parametrize("preset", [7, None, ["tiny_pre_ln_imdb"], "tiny_pre_ln_imbd"])
+def test_what_is_no_preset_is_refused(preset):
+    with pytest.raises(ValueError, match=r"told by its name|Did you mean 'tiny_pre_ln"):
+        load_preset(preset)
 
 
 # --- damage
