@@ -21,7 +21,7 @@ def card(said):
     labels = ", ".join(f"`{label}`" for label in made["labels"])
     rest = {key: value for key, value in facts.items() if key not in PLACED}
     sections = {
-        "How to use it": HOW.format(name=name),
+        "How to use it": HOW.format(name=name) + (HEAD if "residual" in made else ""),
         "Data": told(facts, "data", "licence", "source"),
         "How it was made": "\n\n".join(how_made(made, facts)),
         "What it reaches": "\n\n".join(reached(made, facts)),
@@ -48,7 +48,8 @@ model.classify(["A text."])  # [(label, probability)]
 
 ```bash
 residual-keras predict --preset {name} "A text."
-```
+```"""
+HEAD = """
 
 `load_preset(..., num_classes=n)` keeps all but the head, for other labels."""
 
@@ -64,7 +65,7 @@ def bullets(texts):
 
 
 def how_made(made, facts):
-    """The command, what it ran on, and each option."""
+    """The command, what it ran on, and each option that is not the usual one."""
     yield f"```bash\n{facts['command']}\n```" if "command" in facts else NOT_SAID
     rows = {
         key: value for key, value in made.items() if key not in ("labels", "papers")
@@ -86,8 +87,9 @@ def reached(made, facts):
     if "float32_accuracy" in facts and "accuracy" in metrics:
         before, now = facts["float32_accuracy"], metrics["accuracy"]
         yield (
-            f"These are figures of the weights as they are stored. In float32 they had "
-            f"an accuracy of {before:.5f}: half precision costs {before - now:.5f}."
+            "These are figures of the weights as they are stored. In float32 they had "
+            f"an accuracy of {before:.5f}: half precision changes it by "
+            f"{now - before:+.5f}."
         )
     if "confusion" in metrics:
         yield "How many texts of a label (a row) got which answer (a column):"

@@ -34,10 +34,14 @@ def read(folder, expected=None):
         number = said["format"]
         if number == FORMAT:
             parts = [said[name] for name in ("made", "facts", "sha256", "model")]
+            parts.append(said["facts"].get("metrics", {}))
+            lists = said["made"]["labels"], said["made"]["papers"]
             whole = isinstance(said["name"], str)
+            whole &= isinstance(said["made"]["parameters"], int)
+            whole &= all(isinstance(one, list) for one in lists)
             if not whole or not all(isinstance(part, dict) for part in parts):
                 raise TypeError
-    except (ValueError, KeyError, TypeError):  # not UTF-8 is a ValueError too
+    except (ValueError, KeyError, TypeError, AttributeError):  # or not UTF-8
         raise ValueError(f"{path} is no preset, or damaged. {AGAIN}") from None
     if number != FORMAT:
         raise ValueError(
@@ -65,8 +69,8 @@ def checked(folder, said):
 
 
 def size(folder):
-    """The bytes of the three files together."""
-    return sum((folder / name).stat().st_size for name in (PRESET, WEIGHTS, CARD))
+    """The bytes of the three files together; a ValueError where one is missing."""
+    return sum(len(_bytes(folder / name)) for name in (PRESET, WEIGHTS, CARD))
 
 
 def _bytes(path):

@@ -78,8 +78,12 @@ def find(preset):
     if preset in known:
         folder = ROOT / preset
         return folder, files.read(folder, known[preset]["sha256"])
-    folder = pathlib.Path(preset).expanduser()
-    if not folder.is_dir():
+    try:
+        folder = pathlib.Path(preset).expanduser()
+        there = bool(preset) and folder.is_dir()
+    except (OSError, RuntimeError, ValueError):  # too long, or no such user
+        there = False
+    if not there:
         raise ValueError(unknown(preset))
     return folder, files.read(folder)
 
