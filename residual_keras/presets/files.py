@@ -2,11 +2,16 @@
 
 import hashlib
 import json
+import pathlib
 
 FORMAT = 1
 PRESET = "preset.json"
 WEIGHTS = "weights.npz"
 CARD = "README.md"
+KINDS = {"name": str, "made": dict, "facts": dict, "sha256": dict, "model": dict}
+MADE = {"labels": list, "papers": list, "parameters": int}
+FACTS = {"recipe": dict, "metrics": dict, "behaviour": dict, "golden": dict}
+FACTS |= {"limits": list, "papers": list}  # each of them may be missing
 AGAIN = "Copy the preset again, or install residual_keras again if it came with it."
 
 
@@ -33,15 +38,10 @@ def read(folder, expected=None):
         said = json.loads(data)
         number = said["format"]
         if number == FORMAT:
-            parts = [said[name] for name in ("made", "facts", "sha256", "model")]
-            parts.append(said["facts"].get("metrics", {}))
-            lists = said["made"]["labels"], said["made"]["papers"]
-            whole = isinstance(said["name"], str)
-            whole &= isinstance(said["made"]["parameters"], int)
-            whole &= all(isinstance(one, list) for one in lists)
-            if not whole or not all(isinstance(part, dict) for part in parts):
-                raise TypeError
-    except (ValueError, KeyError, TypeError, AttributeError):  # or not UTF-8
+            _check_kinds(said, KINDS)
+            _check_kinds(said["made"], MADE)
+            check_facts(said["facts"])
+    except (ValueError, KeyError, TypeError):  # not UTF-8 is a ValueError too
         raise ValueError(f"{path} is no preset, or damaged. {AGAIN}") from None
     if number != FORMAT:
         raise ValueError(
@@ -70,16 +70,33 @@ def checked(folder, said):
 
 def size(folder):
     """The bytes of the three files together; a ValueError where one is missing."""
-    return sum(len(_bytes(folder / name)) for name in (PRESET, WEIGHTS, CARD))
+    paths = [folder / name for name in (PRESET, WEIGHTS, CARD)]
+    return sum(_asked(path, pathlib.Path.stat).st_size for path in paths)
 
 
 def _bytes(path):
+    return _asked(path, pathlib.Path.read_bytes)
+
+
+def _asked(path, question):
+    """What a file answers, or a ValueError where it cannot."""
     try:
-        return path.read_bytes()
+        return question(path)
     except OSError as error:
         raise ValueError(
             f"A preset needs {path}. Received: {error.strerror}. {AGAIN}"
         ) from None
+
+
+def check_facts(facts):
+    """Raises TypeError if a fact that the card has a place for is of another kind."""
+    _check_kinds(facts, {name: FACTS[name] for name in FACTS if name in facts})
+
+
+def _check_kinds(found, kinds):
+    for name, kind in kinds.items():
+        if not isinstance(found[name], kind):
+            raise TypeError(f"{name} must be a {kind.__name__}")
 
 
 def _check(path, data, expected):

@@ -85,19 +85,13 @@ def save_to_preset(model, folder, facts=None):
     return folder
 
 
-KINDS = {"recipe": dict, "metrics": dict, "behaviour": dict, "golden": dict}
-KINDS |= {"limits": list, "papers": list}
-
-
 def plain(facts):
     """Facts as they come back from JSON, or a ValueError where they would not."""
     try:
         if not isinstance(facts, dict):
             raise TypeError(f"a {type(facts).__name__}")
         found = json.loads(json.dumps(facts, allow_nan=False))
-        for name, kind in KINDS.items():
-            if not isinstance(found.get(name, kind()), kind):
-                raise TypeError(f"{name} must be a {kind.__name__}")
+        files.check_facts(found)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "Facts are a dict of texts, finite numbers, lists and dicts. "

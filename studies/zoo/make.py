@@ -57,6 +57,15 @@ DATA = {
         "limits": ["It knows the few hundred words of a grammar, and nothing else."],
     },
 }
+EARLIER = {  # on the test reviews, and known when the preset was made once more
+    "ngrams_imdb": "0.91312, 0.9166, 0.92336",
+    "tiny_post_ln_imdb": "0.882",
+    "tiny_pre_ln_imdb": "0.89652",
+    "tiny_attention_residual_imdb": "0.89544",
+    "tiny_deepnorm_imdb": "0.89756",
+    "tiny_attn_res_imdb": "0.89776",
+    "small_attention_residual_imdb": "0.889",
+}
 GOLDEN_TEXTS = (
     "A wonderful little film, truly moving.",
     "I wanted to like it, but it is boring and far too long.",
@@ -129,6 +138,8 @@ def make(name, data_path, run):
     """Does what of it is not done yet; returns the exit status."""
     options = dict(look_up(PRESETS, name, "preset to make"))
     facts = {**DATA[options["data"].split("(")[0]], "size": options.pop("size", None)}
+    if name in EARLIER:
+        facts["earlier_test_accuracies"] = EARLIER[name]
     facts["papers"] = [paper for option, paper in PAPERS.items() if option in options]
     recipe = Recipe(**{**SIZES.get(facts["size"], {}), **options}, data_path=data_path)
     folder = shelf.ROOT / name

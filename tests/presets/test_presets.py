@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -195,22 +194,6 @@ def test_a_name_of_nothing_is_refused(preset):
             call(preset)
 
 
-@pytest.mark.parametrize("name", ["preset.json", "README.md", "weights.npz"])
-def test_a_preset_that_lacks_a_file_is_not_described(folder, tmp_path, name):
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    (copy / name).unlink()
-    with pytest.raises(ValueError, match=f"A preset needs .*{name}"):
-        describe_preset(copy)
-
-
-@pytest.mark.parametrize(("part", "name"), [("made", "labels"), ("made", "parameters")])
-def test_a_preset_that_lacks_a_fact_is_not_described(folder, tmp_path, part, name):
-    copy = shutil.copytree(folder, tmp_path / "copy")
-    rewrite(copy, lambda said: said[part].pop(name))
-    with pytest.raises(ValueError, match="is no preset, or damaged"):
-        describe_preset(copy)
-
-
 # --- damage
 
 
@@ -296,6 +279,27 @@ def test_a_damaged_preset_is_refused_by_the_file_s_name(folder, damage, file, sa
     assert str(folder / file) in message and said in message
     assert re.search("again|Install|import", message), "what to do"
     assert len(message) < 600
+
+
+@pytest.mark.parametrize("name", ["preset.json", "README.md", "weights.npz"])
+def test_a_preset_that_lacks_a_file_is_not_described(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(ValueError, match=f"A preset needs .*{name}"):
+        describe_preset(folder)
+
+
+@pytest.mark.parametrize(("part", "name"), [("made", "labels"), ("made", "parameters")])
+def test_a_preset_that_lacks_a_fact_is_not_described(folder, part, name):
+    rewrite(folder, lambda said: said[part].pop(name))
+    with pytest.raises(ValueError, match="is no preset, or damaged"):
+        describe_preset(folder)
+
+
+@pytest.mark.parametrize("facts", [{"metrics": None}, 1])
+def test_facts_of_another_kind_are_not_described(folder, facts):
+    rewrite(folder, lambda said: said.update(facts=facts))
+    with pytest.raises(ValueError, match="is no preset, or damaged"):
+        describe_preset(folder)
 
 
 def test_a_preset_json_of_the_shelf_is_checked_too(shelf, model):
