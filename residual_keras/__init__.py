@@ -23,6 +23,7 @@ _HOMES = {
     "ClassToken": "embedding",
     "TokenAndPositionEmbedding": "embedding",
     "WordDropout": "embedding",
+    "Fragments": "fragments",
     "TransformerBlock": "block",
     "from_bert": "convert",
     "TransformerEncoder": "encoder",

@@ -56,6 +56,7 @@ def transformer(recipe, data, vectorizer, options):
         len(data.label_names),
         pooling=recipe.pooling,
         word_rate=recipe.word_rate_for(data.train.texts),
+        fragment_rate=recipe.fragment_rate,
         **recipe.encoder_options(),
     )
 

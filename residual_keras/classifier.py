@@ -7,6 +7,7 @@ import keras
 from . import residuals
 from .embedding import ClassToken, TokenAndPositionEmbedding, WordDropout
 from .encoder import TransformerEncoder
+from .fragments import Fragments
 from .norms import make_norm
 from .optimization import spare
 from .pooling import POOLINGS
@@ -28,6 +29,7 @@ def build_classifier(
     embedding_norm=None,
     pooling="mean_max",
     word_rate=0.0,
+    fragment_rate=0.0,
     dtype=None,
     name="classifier",
     **kwargs,
@@ -53,6 +55,7 @@ def build_classifier(
         pooling: "mean", "max", "mean_max", "attention", or "cls" (the vector of a
             learned token that is put before the text).
         word_rate: share of the words that are read as unknown in training.
+        fragment_rate: share of the texts that are cut to a few words in training.
         dtype: the policy of embedding and encoder, such as "mixed_bfloat16"; None: the
             global one. Pooling and head are float32 under every policy.
         name: of the model.
@@ -63,7 +66,7 @@ def build_classifier(
 
     Returns:
         A `Classifier`: token ids, int32 (batch, time) -> logits (batch, num_classes),
-        float32. Its layers are named word_dropout, embedding, class_token,
+        float32. Its layers are named fragments, word_dropout, embedding, class_token,
         embedding_norm, embedding_dropout, encoder, pooling, pooling_dropout and
         logits; those that the arguments ask for.
 
@@ -84,7 +87,8 @@ def build_classifier(
         look_up(known, argument, "argument")
 
     ids = keras.Input((None,), dtype="int32", name="token_ids")
-    x = WordDropout(word_rate, name="word_dropout")(ids) if word_rate else ids
+    x = Fragments(fragment_rate, name="fragments")(ids) if fragment_rate else ids
+    x = WordDropout(word_rate, name="word_dropout")(x) if word_rate else x
     # How the tokens start may be the scheme's to say; the encoder makes its own later.
     per_block = 1 if kwargs.get("parallel") else 2
     scheme = residuals.get(

@@ -2,11 +2,11 @@
 
 import importlib.util
 import json
-import pathlib
 
 import numpy as np
 
 from .classifier import build_classifier
+from .paths import path_of
 from .text_classifier import TextClassifier
 from .vectorizer import integer
 from .wordpiece import WordPieceVectorizer
@@ -20,6 +20,7 @@ SIZES = (
     "max_position_embeddings",
     "type_vocab_size",
 )
+RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps")
 # What a config.json that is silent means.
 SILENT = {
     "hidden_act": "gelu",
@@ -85,8 +86,8 @@ def from_bert(
 
     Raises:
         ValueError: if a file is missing or cannot be read; if config.json asks for what
-            differs from BERT; if a weight is missing, left over, or of another shape;
-            or if an argument is out of range.
+            differs from BERT; if a weight is missing, left over, of another shape or
+            not finite; or if an argument is out of range.
 
     Source: Devlin et al. 2018, arXiv:1810.04805.
 
@@ -96,7 +97,7 @@ def from_bert(
         >>> model.classifier.fit(model.vectorizer(["Good.", "Bad."]), np.array([1, 0]))
         >>> model.save("model.keras")
     """
-    folder = pathlib.Path(folder)
+    folder = path_of(folder, "A checkpoint")
     config = read_config(folder)
     positions = config["max_position_embeddings"]
     max_len = integer("max_len", positions if max_len is None else max_len, at_least=3)
@@ -164,6 +165,13 @@ def read_config(folder):
         if not isinstance(value, int) or value < 1:
             raise ValueError(
                 f"{path} must tell {name}, a positive integer. "
+                f"Received: {name}={value!r}"
+            )
+    for name in RATES:
+        value = config[name]
+        if not isinstance(value, (int, float)) or not 0 <= value < 1:
+            raise ValueError(
+                f"{path} must tell {name}, a number in [0, 1). "
                 f"Received: {name}={value!r}"
             )
     return config
@@ -244,16 +252,21 @@ class Checkpoint:
         self.faults = []
 
     def read(self, name, *shape):
-        """A weight as float32; zeros, and a fault, if there is none of that shape."""
+        """A weight as float32; zeros, and a fault, if none of that shape is fit."""
         value = self.weights.pop(name, None)
-        if value is not None and value.shape == shape:
+        if value is None:
+            fault = "is missing"
+        elif value.shape != shape:
+            fault = f"has shape {value.shape}"
+        elif not np.isfinite(value).all():
+            fault = "is not finite"
+        else:
             return value.astype("float32", copy=False)
-        fault = "is missing" if value is None else f"has shape {value.shape}"
         self.faults.append(f"{name} {shape} {fault}")
         return np.zeros(shape, "float32")
 
     def finish(self):
-        """Raises ValueError if a weight was missing, of another shape, or is left."""
+        """Raises ValueError if a weight was missing or unfit, or is left over."""
         left = [name for name in self.weights if not name.startswith(LEFT_OUT)]
         faults = self.faults + [f"{name} is left over" for name in sorted(left)]
         if faults:

@@ -29,6 +29,9 @@ class Recipe(Options):
     word_rate: float | None = option(
         None, "share of the words read as unknown (0.15 for long texts, else 0)"
     )
+    fragment_rate: float = option(
+        0.0, "share of the texts cut to a few words: how little those tell is learned"
+    )
     word_vectors: str = option(
         "random", "or neighbours: words start alike where they have like neighbours"
     )

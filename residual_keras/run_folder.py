@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 
+from .paths import path_of
 from .recipe import Recipe
 
 
@@ -32,7 +33,7 @@ class RunFolder:
     verb = "train"  # of `residual-keras`, which makes it
 
     def __init__(self, path):
-        self.path = pathlib.Path(path)
+        self.path = path_of(path, "The folder of a run")
         self.config = self.path / "config.json"
         self.history = self.path / "history.csv"
         self.curves = self.path / "curves.png"

@@ -89,7 +89,7 @@ def check_positive(**numbers):
         >>> check_positive(num_heads=4, key_dim=8)
     """
     for name, value in numbers.items():
-        if not isinstance(value, Integral):
+        if not isinstance(value, Integral) or isinstance(value, bool):
             raise ValueError(
                 f"{name} must be a whole number. Received: {name}={value!r}"
             )

@@ -1,7 +1,6 @@
 """Texts without labels as lessons: a trained model says what it makes of them."""
 
 import dataclasses
-import pathlib
 
 import keras
 import numpy as np
@@ -131,7 +130,7 @@ def ask(teacher, texts, label_names):
 
 def one_teacher(name, label_names):
     """A trained model by its run's folder, or as a preset."""
-    run = RunFolder(pathlib.Path(name).expanduser())
+    run = RunFolder(name)
     model = load_model(run.model) if run.model.exists() else load_preset(name)
     if sorted(model.label_names) != sorted(label_names):
         raise ValueError(

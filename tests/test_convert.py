@@ -299,6 +299,9 @@ def test_fine_tuned_saved_and_exported(folder, tmp_path, new_process, rng):
         ({"num_hidden_layers": 1}, r"layer\.1\.attention\..* is left over"),
         ({"num_hidden_layers": 3}, r"layer\.2\..* is missing.*and 11 more"),
         ({"max_position_embeddings": 512}, "position_embeddings"),
+        ({"layer_norm_eps": "x"}, r"layer_norm_eps, a number in \[0, 1\).*='x'"),
+        ({"hidden_dropout_prob": None}, "hidden_dropout_prob=None"),
+        ({"attention_probs_dropout_prob": 1.0}, "attention_probs_dropout_prob=1.0"),
     ],
 )
 def test_a_config_that_does_not_fit_is_refused(changes, message, weights, tmp_path):
@@ -360,6 +363,23 @@ def test_a_file_that_is_missing_or_damaged_is_refused(name, content, message, fo
 def test_arguments_out_of_range_are_refused(arguments, message, folder):
     with pytest.raises(ValueError, match=message):
         from_bert(folder, **arguments)
+
+
+@pytest.mark.parametrize("given", [None, "", 7, "~no_such_user/x"])
+def test_what_is_no_path_is_refused(given):
+    with pytest.raises(ValueError, match="A checkpoint is told by its path"):
+        from_bert(given)
+
+
+def test_the_home_folder_may_be_written_short(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder.parent))
+    from_bert(f"~/{folder.name}")
+
+
+def test_weights_that_are_no_numbers_are_refused(weights, tmp_path):
+    weights["embeddings.LayerNorm.weight"][3] = np.nan
+    with pytest.raises(ValueError, match=r"LayerNorm.weight \(21,\) is not finite"):
+        from_bert(write(tmp_path / "made", weights))
 
 
 def test_without_its_library_it_says_what_to_install(folder, monkeypatch):

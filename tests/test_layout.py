@@ -22,6 +22,7 @@ SHELF = [  # what else comes with it: trained models
 ORDER = [
     "quiet",
     "spec",
+    "paths",
     "initializers",
     "dense",
     "gradients",
@@ -37,6 +38,7 @@ ORDER = [
     "optimization",
     "layer_rates",
     "embedding",
+    "fragments",
     "pooling",
     "block",
     "encoder",
@@ -132,7 +134,7 @@ def test_no_scheme_s_name_is_branched_on_outside_residuals():
                 assert not words & set(residuals.SCHEMES), (path.name, node.lineno)
 
 
-def test_the_wheel_holds_every_module_and_preset_and_nothing_else(tmp_path):
+def test_the_wheel_holds_every_module_and_working_presets(tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path]
     source = tmp_path / "source"  # building leaves files in the tree
     source.mkdir()
@@ -149,8 +151,19 @@ def test_the_wheel_holds_every_module_and_preset_and_nothing_else(tmp_path):
         copy.write_bytes(data)
     subprocess.run([*command, source], check=True)
     [wheel] = tmp_path.glob("*.whl")
-    held = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    with zipfile.ZipFile(wheel) as archive:
+        held = {n for n in archive.namelist() if ".dist-info/" not in n}
+        archive.extractall(tmp_path / "installed")
     assert held == {path.as_posix() for path in files}
+    done = subprocess.run(
+        [sys.executable, "-m", "residual_keras", "predict"]
+        + ["--preset", "tiny_rezero_imdb", "A wonderful film, truly moving."],
+        cwd=tmp_path / "installed",  # so it is this one that runs
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    assert re.search(r"\bpos\b", done.stdout), "a preset works from the wheel alone"
 
 
 def test_the_core_needs_neither_datasets_nor_plots():

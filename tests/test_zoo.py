@@ -59,9 +59,10 @@ def test_one_command_makes_a_preset(script, shelf, tmp_path, capsys, monkeypatch
     from residual_keras import data
 
     small = "reviews(depth=1, train_size=1000, validation_size=200, test_size=300)"
-    asked = {**script["PRESETS"]["tiny_pre_ln_reviews"], "data": small, "epochs": 2}
+    asked = {"size": "tiny", "residual": "pre_ln", "data": small, "epochs": 2}
     name = "tiny_pre_ln_reviews"
     monkeypatch.setitem(script["PRESETS"], name, asked)
+    monkeypatch.setitem(script["DATA"], "reviews", {"licence": "ours"})
     command = [name, "--run-dir", str(tmp_path / "run")]
     assert script["main"](command) == 0
     assert rk.list_presets() == [name]
@@ -91,6 +92,7 @@ def test_one_command_makes_a_preset(script, shelf, tmp_path, capsys, monkeypatch
 
 @pytest.mark.slow
 def test_a_run_of_another_recipe_is_not_taken(script, shelf, whole_run, capsys):
-    name = "tiny_pre_ln_reviews"
+    """`shelf` is empty, so the preset is not there."""
+    name = "tiny_pre_ln_imdb"
     assert script["main"]([name, "--run-dir", str(whole_run[0])]) == 2
     assert "another recipe" in capsys.readouterr().err

@@ -59,6 +59,16 @@ NEGATED = (
     ("You will not be disappointed.", 1),
     ("There is nothing wrong with this film, I loved it.", 1),
 )
+ONE_WORD = (
+    *(("Wonderful!", 1), ("Great.", 1), ("excellent", 1), ("Beautiful", 1)),
+    *(("Terrible!", 0), ("Bad.", 0), ("awful", 0), ("Boring", 0)),
+)
+NEITHER = (
+    "I saw it yesterday evening.",
+    "The film is two hours long.",
+    "It was made in France.",
+    "We watched it at home.",
+)
 FOREIGN = (
     "Wczoraj wieczorem pojechaliśmy pociągiem do babci na wieś.",
     "Der Zug nach Hamburg fährt heute von Gleis sieben ab.",
@@ -141,6 +151,7 @@ def _with_typos(text):
 REVIEWS = *POSITIVE_REVIEWS, *NEGATIVE_REVIEWS
 BEHAVIOUR = {
     "plain words": Minimum((*_said(PRAISE, 1), *_said(BLAME, 0))),
+    "one word": Minimum(ONE_WORD),
     "whole reviews": Minimum(
         (*((t, 1) for t in POSITIVE_REVIEWS), *((t, 0) for t in NEGATIVE_REVIEWS))
     ),
@@ -149,6 +160,7 @@ BEHAVIOUR = {
     "ten thousand words": Minimum(
         ((POSITIVE_REVIEWS[1] * 300, 1), (NEGATIVE_REVIEWS[1] * 300, 0))
     ),
+    "neither good nor bad": Unsure(NEITHER),
     "no text": Unsure(("", " ", "\n")),
     "emoji alone": Unsure(("🎬", "🍿🍿", "🚗 🌧️ 🏠", "😐")),
     "another language": Unsure(FOREIGN),

@@ -1,6 +1,6 @@
 """The card of a preset, README.md: what preset.json says, for people to read."""
 
-from ..export.card import flat, table
+from ..export.card import cell, flat, table
 
 NOT_SAID = "Not said."
 # The facts that have a place of their own; all others stand in the last table.
@@ -18,7 +18,7 @@ def card(said):
         said: what preset.json says, the model's config left out.
     """
     name, made, facts = said["name"], said["made"], said["facts"]
-    labels = ", ".join(f"`{label}`" for label in made["labels"])
+    labels = ", ".join(f"`{cell(label)}`" for label in made["labels"])
     rest = {key: value for key, value in facts.items() if key not in PLACED}
     sections = {
         "How to use it": HOW.format(name=name) + (HEAD if "residual" in made else ""),

@@ -39,6 +39,7 @@ def read(folder, expected=None):
         number = said["format"]
         if number == FORMAT:
             _check_kinds(said, KINDS)
+            sealed = said["sha256"][PRESET] == seal(said)
             _check_kinds(said["made"], MADE)
             check_facts(said["facts"])
     except (ValueError, KeyError, TypeError):  # not UTF-8 is a ValueError too
@@ -48,23 +49,38 @@ def read(folder, expected=None):
             f"{path} is of format {number!r}, and this version reads {FORMAT}. Install "
             "the residual_keras that wrote it, or a newer one."
         )
+    if not sealed:
+        raise ValueError(_differs(path))
     return said
 
 
+def written(said):
+    """The bytes of a preset.json that says this."""
+    text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+    return text.encode("utf-8")
+
+
+def seal(said):
+    """The SHA-256 of all that a preset.json says but the hashes themselves."""
+    rest = {key: value for key, value in said.items() if key != "sha256"}
+    return digest(json.dumps(rest, sort_keys=True).encode("utf-8"))
+
+
 def checked(folder, said):
-    """The bytes of a preset's other files, by name, as they were when it was saved.
+    """The bytes of a preset's weights.npz, as they were when it was saved.
+
+    Its card is for people, who may add to it.
 
     Args:
         folder: the path of the preset.
         said: what its preset.json says.
 
     Raises:
-        ValueError: if one is missing or differs.
+        ValueError: if the file is missing or differs.
     """
-    found = {}
-    for name in (WEIGHTS, CARD):
-        found[name] = _bytes(folder / name)
-        _check(folder / name, found[name], said["sha256"].get(name))
+    path = folder / WEIGHTS
+    found = _bytes(path)
+    _check(path, found, said["sha256"].get(WEIGHTS))
     return found
 
 
@@ -101,6 +117,8 @@ def _check_kinds(found, kinds):
 
 def _check(path, data, expected):
     if digest(data) != expected:
-        raise ValueError(
-            f"{path} is not the file that was saved: its SHA-256 differs. {AGAIN}"
-        )
+        raise ValueError(_differs(path))
+
+
+def _differs(path):
+    return f"{path} is not the file that was saved: its SHA-256 differs. {AGAIN}"

@@ -12,7 +12,7 @@ from . import files, shelf, weights
 def load_preset(preset, load_weights=True, num_classes=None, label_names=None):
     """Loads a trained classifier of raw texts, that of the package or one's own.
 
-    The files are compared with the hashes that were written with them first. It
+    preset.json and weights.npz are compared with the hashes that were written first. It
     computes in float32, and is not compiled: compile its classifier to go on training.
 
     Args:
@@ -37,7 +37,7 @@ def load_preset(preset, load_weights=True, num_classes=None, label_names=None):
         [('positive', 0.93)]
     """
     folder, said = shelf.find(preset)
-    data = files.checked(folder, said)[files.WEIGHTS] if load_weights else None
+    data = files.checked(folder, said) if load_weights else None
     model = built(folder, said)
     if data is not None:
         try:

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import json
-import pathlib
 import shutil
 
 import keras
@@ -10,6 +9,7 @@ import keras
 from .. import __version__, catalogue
 from ..export.card import built_from
 from ..export.precision import in_float32
+from ..paths import path_of
 from ..run_folder import save
 from ..spec import parse
 from ..text_classifier import TextClassifier
@@ -44,7 +44,7 @@ def save_to_preset(model, folder, facts=None):
         >>> save_to_preset(model, "presets/mine", {"data": "my letters"}).name
         'mine'
     """
-    folder = pathlib.Path(folder).expanduser().absolute()
+    folder = path_of(folder, "The folder of a preset").absolute()
     if not isinstance(model, TextClassifier):
         raise ValueError(
             "A preset is made of a TextClassifier, which has its vocabulary with it. "
@@ -62,13 +62,15 @@ def save_to_preset(model, folder, facts=None):
         "facts": plain({} if facts is None else facts),
     }
     contents = {
+        files.CARD: card_of(said).encode("utf-8"),
         files.WEIGHTS: weights.packed(model.classifier.weights),
-        files.CARD: card(said).encode("utf-8"),
     }
-    said["sha256"] = {name: files.digest(data) for name, data in contents.items()}
     said["model"] = config(model)
-    text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
-    contents[files.PRESET] = text.encode("utf-8")
+    said["sha256"] = {
+        files.WEIGHTS: files.digest(contents[files.WEIGHTS]),
+        files.PRESET: files.seal(said),
+    }
+    contents[files.PRESET] = files.written(said)
 
     def write(beside):
         shutil.rmtree(beside, ignore_errors=True)
@@ -83,6 +85,18 @@ def save_to_preset(model, folder, facts=None):
             f"Cannot write the preset {folder}: {error.strerror}."
         ) from None
     return folder
+
+
+def card_of(said):
+    """The card, or a ValueError where a fact that it has a place for does not fit."""
+    try:
+        return card(said)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ValueError(
+            "Facts that a card has a place for are texts, what `measure` and "
+            "`check_behaviour` give, or lists of sentences. "
+            f"Received: facts={said['facts']!r:.80} ({error!r:.80})"
+        ) from None
 
 
 def plain(facts):

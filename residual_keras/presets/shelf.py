@@ -2,9 +2,9 @@
 
 import fnmatch
 import json
-import os
 import pathlib
 
+from ..paths import path_of
 from ..run_folder import write
 from ..spec import nearest
 from . import files
@@ -22,10 +22,17 @@ def list_presets(pattern="*"):
     Returns:
         A sorted list of names, empty if none matches.
 
+    Raises:
+        ValueError: if the pattern is no string.
+
     Example:
         >>> list_presets("no_such_*")
         []
     """
+    if not isinstance(pattern, str):
+        raise ValueError(
+            f"A pattern is a string, such as '*imdb*'. Received: {pattern!r}"
+        )
     return sorted(name for name in entries() if fnmatch.fnmatchcase(name, pattern))
 
 
@@ -70,22 +77,18 @@ def find(preset):
     Raises:
         ValueError: if there is none, or its preset.json is not what was saved.
     """
-    if not isinstance(preset, (str, os.PathLike)):
-        raise ValueError(
-            f"A preset is told by its name or its folder's path. Received: {preset!r}"
-        )
+    path = path_of(preset, "A preset that is not called by its name")
     known = entries()
     if preset in known:
         folder = ROOT / preset
         return folder, files.read(folder, known[preset]["sha256"])
     try:
-        folder = pathlib.Path(preset).expanduser()
-        there = bool(preset) and folder.is_dir()
-    except (OSError, RuntimeError, ValueError):  # too long, or no such user
+        there = path.is_dir()
+    except OSError:  # the name is too long
         there = False
     if not there:
         raise ValueError(unknown(preset))
-    return folder, files.read(folder)
+    return path, files.read(path)
 
 
 def unknown(name):

@@ -28,7 +28,7 @@ class PretrainingRecipe(Options):
     )
     held_out: float = option(0.01, "share of the texts to measure the loss on")
     epochs: int = option(1, "times through the texts")
-    steps: int | None = option(None, "instead of epochs: how many")
+    steps: int | None = option(None, "instead of epochs: how many at least")
     evaluations: int = option(5, "how often the loss is measured")
 
     def __post_init__(self):
@@ -43,6 +43,9 @@ class PretrainingRecipe(Options):
     def plan(self, rows):
         """How many evaluations there are, and how many steps before each.
 
+        The last evaluation is preceded by as many as the others, so there may be a few
+        more steps in all than were asked for.
+
         Args:
             rows: number of packed rows.
 
@@ -51,8 +54,8 @@ class PretrainingRecipe(Options):
 
         Example:
             >>> PretrainingRecipe(batch_size=2, evaluations=3).plan(rows=20)
-            (3, 3)
+            (3, 4)
         """
         total = self.steps or self.epochs * -(-rows // self.batch_size)
-        evaluations = min(self.evaluations, total)
-        return evaluations, total // evaluations
+        steps = -(-total // self.evaluations)
+        return -(-total // steps), steps

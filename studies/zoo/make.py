@@ -50,12 +50,6 @@ DATA = {
             "'How it behaves' counts both.",
         ],
     },
-    "reviews": {
-        "data": "reviews: short film reviews that the package's own grammar generates",
-        "licence": "that of the package",
-        "source": "residual_keras.data",
-        "limits": ["It knows the few hundred words of a grammar, and nothing else."],
-    },
 }
 EARLIER = {  # on the test reviews, and known when the preset was made once more
     "ngrams_imdb": "0.91312, 0.9166, 0.92336",
@@ -66,6 +60,7 @@ EARLIER = {  # on the test reviews, and known when the preset was made once more
     "tiny_attn_res_imdb": "0.89776",
     "small_attention_residual_imdb": "0.889",
 }
+ALWAYS_TOLD = ("batch_size", "learning_rate", "rate", "seed")
 GOLDEN_TEXTS = (
     "A wonderful little film, truly moving.",
     "I wanted to like it, but it is boring and far too long.",
@@ -90,13 +85,6 @@ EPOCHS = {  # 8 to 30 minutes of one core each
     # validation reviews, where the other schemes were on 0.904 to 0.911.
     "small_attention_residual": 2,
 }
-
-
-def epochs(size, scheme):
-    """The epochs of an encoder, as an option."""
-    return {"epochs": EPOCHS.get(f"{size}_{scheme}", EPOCHS[size])}
-
-
 PRESETS = {
     "ngrams_imdb": {
         "data": "imdb",
@@ -108,13 +96,14 @@ PRESETS = {
         "epochs": 2,
     },
     **{
-        f"{size}_{scheme}_{data}": {
+        f"{size}_{scheme}_imdb": {
             "size": size,
-            "data": data,
+            "data": "imdb",
             **SCHEMES[scheme],
-            **(ENCODER | epochs(size, scheme) if data == "imdb" else {}),
+            **ENCODER,
+            "epochs": EPOCHS.get(f"{size}_{scheme}", EPOCHS[size]),
         }
-        for size, scheme, data in itertools.product(("tiny", "small"), SCHEMES, DATA)
+        for size, scheme in itertools.product(("tiny", "small"), SCHEMES)
     },
 }
 
@@ -207,7 +196,11 @@ def store(name, recipe, run, facts):
     test = data.load(recipe.data, **recipe.data_options()).test
     usual = dataclasses.asdict(Recipe())
     asked = dataclasses.asdict(elsewhere(recipe))
-    facts["recipe"] = {k: value for k, value in asked.items() if value != usual[k]}
+    facts["recipe"] = {
+        key: value
+        for key, value in asked.items()
+        if value != usual[key] or key in ALWAYS_TOLD
+    }
     facts["metrics"] = {"split": "test", **measure(stored, test)}
     facts["behaviour"] = check_behaviour(stored, stored.label_names[-1])
     facts["golden"] = golden(stored)

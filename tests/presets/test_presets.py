@@ -36,11 +36,13 @@ def folder(model, tmp_path):
 
 
 def rewrite(folder, change):
-    """Lets `change` have its way with what preset.json says."""
+    """Lets `change` have its way with what preset.json says, and seals it again."""
     path = folder / files.PRESET
     said = json.loads(path.read_text(encoding="utf-8"))
     change(said)
-    path.write_text(json.dumps(said), encoding="utf-8")
+    if isinstance(said["sha256"], dict):
+        said["sha256"][files.PRESET] = files.seal(said)
+    path.write_bytes(files.written(said))
 
 
 # --- there and back
@@ -170,6 +172,7 @@ def test_the_same_number_of_classes_keeps_the_head(folder):
     [
         ({"num_classes": 0}, "num_classes must be positive"),
         ({"num_classes": 2.5}, "num_classes must be a whole number"),
+        ({"num_classes": True}, "num_classes must be a whole number"),
         ({"num_classes": 3, "label_names": "ab"}, "A head of 3 logits has 3 labels"),
         ({"label_names": "abc"}, "A head of 2 logits has 2 labels"),
     ],
@@ -179,15 +182,21 @@ def test_labels_that_do_not_fit_are_refused(folder, options, said):
         load_preset(folder, **options)
 
 
-@pytest.mark.parametrize("preset", [7, None, ["tiny_pre_ln_imdb"]])
-def test_what_is_no_name_is_refused(preset):
-    with pytest.raises(ValueError, match="told by its name"):
-        load_preset(preset)
-
-
 @pytest.mark.parametrize(
-    "preset", ["tiny_pre_ln_imbd", "", "~no_such_user/x", "x" * 300]
+    "preset", [7, None, ["tiny_pre_ln_imdb"], "", "~no_such_user/x"]
 )
+def test_what_is_no_name_is_refused(preset, model):
+    for call in (load_preset, describe_preset, lambda at: save_to_preset(model, at)):
+        with pytest.raises(ValueError, match="is told by its path. Received"):
+            call(preset)
+
+
+def test_a_pattern_is_a_string():
+    with pytest.raises(ValueError, match="A pattern is a string"):
+        list_presets(None)
+
+
+@pytest.mark.parametrize("preset", ["tiny_pre_ln_imbd", "x" * 300])
 def test_a_name_of_nothing_is_refused(preset):
     for call in (load_preset, describe_preset):
         with pytest.raises(ValueError, match=f"No preset '{preset}'"):
@@ -241,8 +250,17 @@ def of_another_class(folder):
 
 
 def unknown_scheme(folder):
+    def change(said):
+        text = json.dumps(said).replace('"residual": "pre_ln"', '"residual": "of_mine"')
+        said.update(json.loads(text))
+
+    rewrite(folder, change)
+
+
+def other_labels(folder):
     text = (folder / "preset.json").read_text(encoding="utf-8")
-    text = text.replace('"residual": "pre_ln"', '"residual": "of_mine"')
+    assert text.count('"dull"') > 1
+    text = text.replace('"dull"', '"dumb"')
     (folder / "preset.json").write_text(text, encoding="utf-8")
 
 
@@ -251,7 +269,7 @@ def unknown_scheme(folder):
     [
         (flip, "weights.npz", "SHA-256 differs"),
         (lambda f: (f / "weights.npz").unlink(), "weights.npz", "No such file"),
-        (lambda f: (f / "README.md").write_text("mine"), "README.md", "differs"),
+        (other_labels, "preset.json", "SHA-256 differs"),
         (lambda f: (f / "preset.json").unlink(), "preset.json", "No such file"),
         (lambda f: (f / "preset.json").write_text("{"), "preset.json", "damaged"),
         (lambda f: (f / "preset.json").write_text("[]"), "preset.json", "damaged"),
@@ -279,6 +297,12 @@ def test_a_damaged_preset_is_refused_by_the_file_s_name(folder, damage, file, sa
     assert str(folder / file) in message and said in message
     assert re.search("again|Install|import", message), "what to do"
     assert len(message) < 600
+
+
+def test_the_card_is_its_owner_s_to_write_on(folder):
+    right = load_preset(folder).predict(TEXTS)
+    (folder / "README.md").write_text("My own words.", encoding="utf-8")
+    np.testing.assert_array_equal(load_preset(folder).predict(TEXTS), right)
 
 
 @pytest.mark.parametrize("name", ["preset.json", "README.md", "weights.npz"])
@@ -340,6 +364,23 @@ def test_facts_must_be_plain(model, tmp_path, facts):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"about": 5},
+        {"behaviour": {"negation": 1}},
+        {"behaviour": {"negation": {"cases": 3}}},
+        {"metrics": {"calibration": [{}]}},
+        {"metrics": {"confusion": [[1]]}},
+        {"metrics": {"accuracy": "high"}, "float32_accuracy": 0.9},
+    ],
+)
+def test_facts_must_fit_their_place_on_the_card(model, tmp_path, facts):
+    with pytest.raises(ValueError, match="Facts that a card has a place for"):
+        save_to_preset(model, tmp_path / "p", facts)
+    assert not any(tmp_path.iterdir())
+
+
 def test_what_cannot_be_a_preset_is_refused(make, model, folder, tmp_path):
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ValueError, match="is there already"):
@@ -394,6 +435,12 @@ def test_the_card_tells_what_is_known(shelf, model, split):
     np.testing.assert_array_equal(told["model"].predict(["A text."]), right)
 
 
+def test_labels_leave_the_card_in_order(make, tmp_path):
+    folder = save_to_preset(make(labels=["a|b", "c\nd"]), tmp_path / "p")
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert r"of numbers: `a\|b`, `c d`." in text
+
+
 def test_a_card_says_what_it_does_not_know(model, tmp_path):
     folder = save_to_preset(model, tmp_path / "p")
     text = (folder / "README.md").read_text(encoding="utf-8")
@@ -414,5 +461,6 @@ def test_the_shelf_is_in_order(request, model, moved):
     assert folders == set(list_presets()) == set(shelf.entries())
     for name in folders:
         folder, said = shelf.find(name)
-        assert files.checked(folder, said)["README.md"] == card(said).encode("utf-8")
+        assert files.checked(folder, said)
+        assert (folder / files.CARD).read_bytes() == card(said).encode("utf-8")
         assert shelf.entries()[name]["bytes"] == files.size(folder)

@@ -114,8 +114,10 @@ def test_the_steps_are_spread_over_the_evaluations(rows):
         recipe = PretrainingRecipe(batch_size=3, epochs=2, evaluations=evaluations)
         times, steps = recipe.plan(rows)
         total = 2 * -(-rows // 3)
-        assert times <= evaluations and total - times < times * steps <= total
+        assert times <= evaluations and total <= times * steps < total + steps
     assert PretrainingRecipe(steps=20, evaluations=5).plan(rows) == (5, 4)
+    assert PretrainingRecipe(steps=9, evaluations=5).plan(rows) == (5, 2)
+    assert PretrainingRecipe(steps=6, evaluations=5).plan(rows) == (3, 2)
 
 
 def test_both_recipes_have_one_meaning_of_what_they_share():
