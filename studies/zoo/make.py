@@ -45,19 +45,21 @@ DATA = {
         "limits": [
             "It has read English film reviews that say clearly what their writers "
             "think; those in between were left out of the data.",
-            "It was made for whole reviews. A word alone, an emoji or another language "
-            "can get a sure answer that says nothing, and negation is not understood: "
-            "'How it behaves' counts both.",
+            "It was made for whole reviews. A few words that say nothing of a film's "
+            "worth may get a sure answer, and negation is not understood: 'How it "
+            "behaves' counts both.",
         ],
     },
 }
 EARLIER = {  # on the test reviews, and known when the preset was made once more
     "ngrams_imdb": "0.91312, 0.9166, 0.92336",
-    "tiny_post_ln_imdb": "0.882",
-    "tiny_pre_ln_imdb": "0.89652",
-    "tiny_attention_residual_imdb": "0.89544",
-    "tiny_deepnorm_imdb": "0.89756",
-    "tiny_attn_res_imdb": "0.89776",
+    "tiny_post_ln_imdb": "0.882, 0.89444",
+    "tiny_pre_ln_imdb": "0.89652, 0.89796",
+    "tiny_attention_residual_imdb": "0.89544, 0.89384",
+    "tiny_deepnorm_imdb": "0.89756, 0.89928",
+    "tiny_rezero_imdb": "0.89688",
+    "tiny_hyper_connections_imdb": "0.89656",
+    "tiny_attn_res_imdb": "0.89776, 0.89844",
     "small_attention_residual_imdb": "0.889",
 }
 ALWAYS_TOLD = ("batch_size", "learning_rate", "rate", "seed")
@@ -74,16 +76,16 @@ PAPERS = {
 }
 ENCODER = {
     "teacher": "ngrams_imdb",
-    "precision": "mixed_bfloat16",
     "positions": "rotary",
     "word_vectors": "neighbours",
 }
-EPOCHS = {  # 8 to 30 minutes of one core each
-    "tiny": 2,
-    "small": 1,
+BY_SIZE = {  # and by the names whose recipe differs from it
+    # Without fragments they gave a text of unknown words one sure answer.
+    "tiny": {"epochs": 2, "fragment_rate": 0.1},
+    "small": {"epochs": 1, "precision": "mixed_bfloat16"},
     # Its random projections take longer: after one epoch it was right on 0.898 of the
     # validation reviews, where the other schemes were on 0.904 to 0.911.
-    "small_attention_residual": 2,
+    "small_attention_residual": {"epochs": 2},
 }
 PRESETS = {
     "ngrams_imdb": {
@@ -101,7 +103,8 @@ PRESETS = {
             "data": "imdb",
             **SCHEMES[scheme],
             **ENCODER,
-            "epochs": EPOCHS.get(f"{size}_{scheme}", EPOCHS[size]),
+            **BY_SIZE[size],
+            **BY_SIZE.get(f"{size}_{scheme}", {}),
         }
         for size, scheme in itertools.product(("tiny", "small"), SCHEMES)
     },

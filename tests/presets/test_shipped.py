@@ -10,6 +10,21 @@ import pytest
 from residual_keras.presets import files, shelf
 
 NAMES = shelf.list_presets()
+LEAST = {  # the share of the cases that a preset must pass to be sensible
+    "plain words": 0.85,
+    "one word": 0.75,
+    "whole reviews": 1.0,
+    "ten thousand words": 1.0,
+    "no text": 1.0,
+    "emoji alone": 1.0,
+    "another language": 0.5,
+    "upper case": 1.0,
+    "typing errors": 1.0,
+    "marks and spaces": 1.0,
+    "names and years": 1.0,
+    "blame added": 0.75,
+    "stronger words": 0.75,
+}  # negation, and praise after blame, are told on the cards: too weak to ask for
 
 
 def said(name):
@@ -49,6 +64,16 @@ def test_the_behaviour_is_what_the_card_says(name, model):
 
     found = check_behaviour(model(name), model(name).label_names[-1])
     assert found == said(name)["facts"]["behaviour"]
+
+
+@pytest.mark.parametrize("name", shelf.list_presets("*imdb"))
+def test_it_answers_sensibly(name):
+    told = said(name)["facts"]["behaviour"]
+    shares = {test: row["passed"] / row["cases"] for test, row in told.items()}
+    fallen = {
+        test: share for test, share in shares.items() if share < LEAST.get(test, 0)
+    }
+    assert not fallen and set(LEAST) < set(shares)
 
 
 @pytest.mark.parametrize("name", NAMES)
