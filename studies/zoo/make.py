@@ -46,8 +46,8 @@ DATA = {
             "It has read English film reviews that say clearly what their writers "
             "think; those in between were left out of the data.",
             "It was made for whole reviews. A few words that say nothing of a film's "
-            "worth may get a sure answer, and negation is not understood: 'How it "
-            "behaves' counts both.",
+            "worth, or another language, may get a sure answer, and negation is not "
+            "understood: 'How it behaves' counts both.",
         ],
     },
 }
