@@ -54,6 +54,11 @@ class Recipe(Options):
     unlabelled: str | None = option(
         None, "texts without labels: imdb, or a path (a teacher has those of `data`)"
     )
+    negations: int = option(
+        0,
+        "a teacher's lessons in English: short sentences to take of each text without "
+        "a label, and to learn with a 'not' put in too",
+    )
     layer_decay: float = option(
         1.0, "factor on the learning rate from each block to the one below it"
     )
@@ -64,6 +69,12 @@ class Recipe(Options):
     def __post_init__(self):
         super().__post_init__()
         self.check_positive("epochs", "patience", "pad_to_multiple_of")
+        if self.negations < 0 or (self.negations and not self.teacher):
+            raise ValueError(
+                "negations must not be negative, and a teacher has to say what the "
+                f"sentences mean. Received: negations={self.negations}, "
+                f"teacher={self.teacher!r}"
+            )
         if not 0 < self.layer_decay <= 1:
             raise ValueError(
                 f"layer_decay must be in (0, 1]. Received: "

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 
-from . import building
+from . import building, negation
 from . import data as data_sets
 from .options import DataOptions
 from .presets.loading import load_preset
@@ -34,7 +34,8 @@ def lessons(recipe, data):
 
     Training rows keep their label; each text without one gets the probabilities that
     the teacher gives it, in inference, while the student learns under dropout. The
-    student's vocabulary is of all of them. Source:
+    student's vocabulary is of all of them. With `negations`, short sentences of these
+    texts are lessons too, and so are their negations. Source:
     Xie et al. 2020 (noisy student), arXiv:1911.04252, with soft labels as in Hinton et
     al. 2015, arXiv:1503.02531.
 
@@ -55,15 +56,36 @@ def lessons(recipe, data):
     """
     if not recipe.teacher:
         return data
-    texts = unlabelled(recipe, data)
-    answers = ask(recipe.teacher, texts, data.label_names)
     count = len(data.label_names)
     train, validation = (
         Lessons(split.texts, np.eye(count, dtype="float32")[split.labels])
         for split in (data.train, data.validation)
     )
-    train = Lessons(train.texts + texts, np.concatenate([train.labels, answers]))
+    texts = unlabelled(recipe, data)
+    parts = [train, Lessons(texts, ask(recipe.teacher, texts, data.label_names))]
+    if recipe.negations:
+        parts += turned_round(recipe, texts, data.label_names)
+    train = Lessons(
+        [text for part in parts for text in part.texts],
+        np.concatenate([part.labels for part in parts]),
+    )
     return dataclasses.replace(data, train=train, validation=validation)
+
+
+def turned_round(recipe, texts, label_names):
+    """Sentences of texts as the teacher answers them, and negated: the other answer.
+
+    With p what the teacher makes of "It is good.", "It is not good." gets 1 - p.
+    """
+    if len(label_names) != 2:
+        raise ValueError(
+            "A negation turns one label into the other, so there must be two. "
+            f"Received: negations={recipe.negations}, labels {list(label_names)}."
+        )
+    pairs = negation.pairs(texts, recipe.negations, recipe.seed)
+    sentences, negated = map(list, zip(*pairs, strict=True))
+    answers = ask(recipe.teacher, sentences, label_names)
+    return Lessons(sentences, answers), Lessons(negated, answers[:, ::-1])
 
 
 def texts_to_read(recipe, data, rows):

@@ -130,3 +130,32 @@ def test_what_cannot_be_is_refused(recipe, tmp_path):
         lessons(dataclasses.replace(recipe, unlabelled=str(known)), data)
     with pytest.raises(ValueError, match="No preset"):
         lessons(dataclasses.replace(recipe, teacher="nobody"), data)
+
+
+def test_negations_get_the_other_answer(recipe, teacher):
+    from residual_keras import load_model
+    from residual_keras.teaching import lessons
+
+    data = data_sets.load(DATA)
+    found = lessons(dataclasses.replace(recipe, negations=2), data).train
+    more, sentence, negated = found.texts[40:42], *found.texts[42:]
+    assert more == ["The cellist was superb .", "I left early ."]
+    assert sentence == more[0] != negated and "cellist" in negated
+    answer = load_model(teacher / "model.keras").predict([sentence])[0]
+    np.testing.assert_array_equal(found.labels[42:], [answer, answer[::-1]])
+    assert answer[0] != answer[1]
+
+
+def test_negations_that_cannot_be_are_refused(recipe, tmp_path):
+    from residual_keras.teaching import lessons, turned_round
+
+    with pytest.raises(ValueError, match="there must be two"):
+        turned_round(recipe, ["It is dull."], ("bad", "even", "good"))
+    path = tmp_path / "none.txt"
+    path.write_text("Avoid .\n", encoding="utf-8")
+    asked = dataclasses.replace(recipe, unlabelled=str(path), negations=1)
+    with pytest.raises(ValueError, match="which have none"):
+        lessons(asked, data_sets.load(DATA))
+    for options in {"negations": -1}, {"negations": 1, "teacher": None}:
+        with pytest.raises(ValueError, match="negations must not be negative"):
+            dataclasses.replace(recipe, **options)

@@ -154,17 +154,17 @@ def test_exported_model_gives_the_same(one_of_each_kind, rng, tmp_path):
 
 
 def test_every_way_to_call_gives_the_same(most_specs, rng):
-    layer, x = shaken(encoder(most_specs), rng), stream(rng)
+    layer, x = shaken(encoder(most_specs, dtype="float64"), rng), stream(rng)
     inputs = keras.Input((None, WIDTH))
     model = keras.Model(inputs, layer(inputs))
     eager = numpy(layer(x))
     np.testing.assert_array_equal(numpy(model(x)), eager)
     np.testing.assert_array_equal(numpy(keras.Sequential([layer])(x)), eager)
-    np.testing.assert_allclose(model.predict(x, verbose=0), eager, atol=1e-5)
+    np.testing.assert_allclose(model.predict(x, verbose=0), eager, rtol=0, atol=1e-11)
 
 
 def test_padding_changes_nothing(most_specs, rng):
-    layer, x = shaken(encoder(most_specs), rng), stream(rng)
+    layer, x = shaken(encoder(most_specs, dtype="float64"), rng), stream(rng)
     alone = numpy(layer(x))
     padding = 100 * stream(rng, 2, 67, WIDTH)
     real, pads = np.ones((2, TIME), bool), np.zeros((2, 67), bool)
@@ -173,22 +173,21 @@ def test_padding_changes_nothing(most_specs, rng):
     after = numpy(layer(np.concatenate([x, padding], axis=1), mask=mask))
     before = numpy(layer(np.concatenate([padding, x], axis=1), mask=mask[:, ::-1]))
 
-    np.testing.assert_allclose(after[:, :TIME], alone, atol=1e-5)
-    np.testing.assert_allclose(before[:, -TIME:], alone, atol=1e-5)
+    np.testing.assert_allclose(after[:, :TIME], alone, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(before[:, -TIME:], alone, rtol=0, atol=1e-11)
 
 
 def test_mask_is_heeded_and_passed_on(most_specs, rng):
     ids = np.array([[2, 3, 0, 0, 0], [0, 0, 0, 0, 0], [4, 5, 6, 7, 8]])
     embedding = keras.layers.Embedding(11, WIDTH, mask_zero=True)
-    layer = shaken(encoder(most_specs), rng)
+    layer = shaken(encoder(most_specs, dtype="float64"), rng)
 
     y = layer(embedding(ids))
 
     np.testing.assert_array_equal(numpy(y._keras_mask), ids != 0)
     assert np.isfinite(numpy(y)).all()  # the empty text too
-    np.testing.assert_allclose(
-        numpy(y)[0, :2], numpy(layer(embedding(ids[:1, :2])))[0], atol=1e-5
-    )
+    alone = numpy(layer(embedding(ids[:1, :2])))
+    np.testing.assert_allclose(numpy(y)[0, :2], alone[0], rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("training", [False, True])
