@@ -2,6 +2,8 @@
 
 A review says seldom "not bad at all", and where it does, these are a few words among
 hundreds: from whole reviews a model does not learn that a "not" turns words round.
+Source: Kaushik et al. 2020 (texts edited so that their label flips), arXiv:1909.12434,
+where people wrote them; here rules do, so some sentences come out clumsy.
 """
 
 import random
