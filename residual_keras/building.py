@@ -55,8 +55,8 @@ def transformer(recipe, data, vectorizer, options):
         vectorizer.vocab_size,
         len(data.label_names),
         pooling=recipe.pooling,
-        word_rate=recipe.word_rate_for(data.train.texts),
         fragment_rate=recipe.fragment_rate,
+        **recipe.word_dropout(),
         **recipe.encoder_options(),
     )
 

@@ -29,6 +29,7 @@ def build_classifier(
     embedding_norm=None,
     pooling="mean_max",
     word_rate=0.0,
+    word_rate_min_len=0,
     fragment_rate=0.0,
     dtype=None,
     name="classifier",
@@ -55,6 +56,7 @@ def build_classifier(
         pooling: "mean", "max", "mean_max", "attention", or "cls" (the vector of a
             learned token that is put before the text).
         word_rate: share of the words that are read as unknown in training.
+        word_rate_min_len: number of tokens; a text of fewer keeps all its words.
         fragment_rate: share of the texts that are cut to a few words in training.
         dtype: the policy of embedding and encoder, such as "mixed_bfloat16"; None: the
             global one. Pooling and head are float32 under every policy.
@@ -88,7 +90,8 @@ def build_classifier(
 
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = Fragments(fragment_rate, name="fragments")(ids) if fragment_rate else ids
-    x = WordDropout(word_rate, name="word_dropout")(x) if word_rate else x
+    if word_rate:
+        x = WordDropout(word_rate, word_rate_min_len, name="word_dropout")(x)
     # How the tokens start may be the scheme's to say; the encoder makes its own later.
     per_block = 1 if kwargs.get("parallel") else 2
     scheme = residuals.get(

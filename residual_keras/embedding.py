@@ -145,6 +145,7 @@ class WordDropout(keras.layers.Layer):
 
     Args:
         rate: the share.
+        min_len: tokens. A text of fewer keeps its words, for it may hang on one.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -155,26 +156,33 @@ class WordDropout(keras.layers.Layer):
         Like ids; padding stays padding.
 
     Raises:
-        ValueError: if `rate` is not in [0, 1).
+        ValueError: if `rate` is not in [0, 1), or `min_len` is negative.
 
     Example:
         >>> WordDropout(0.5)(keras.ops.array([[7, 8, 0]]), training=False)[0, 0]
         <tf.Tensor: shape=(), dtype=int32, numpy=7>
     """
 
-    def __init__(self, rate, **kwargs):
+    def __init__(self, rate, min_len=0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         if not 0 <= rate < 1:
             raise ValueError(f"rate must be in [0, 1). Received: rate={rate}")
+        if min_len < 0:
+            raise ValueError(
+                f"min_len must not be negative. Received: min_len={min_len}"
+            )
         self.rate = rate
+        self.min_len = min_len
         self.seed_generator = keras.random.SeedGenerator()
 
     def call(self, ids, training=None):
         if not training or self.rate == 0:
             return ids
         draw = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
-        drop = ops.logical_and(draw < self.rate, ids != PADDING_ID)
+        words = ids != PADDING_ID
+        length = ops.sum(ops.cast(words, "int32"), axis=1, keepdims=True)
+        drop = (draw < self.rate) & words & (length >= self.min_len)
         return ops.where(drop, ops.cast(UNKNOWN_ID, ids.dtype), ids)
 
     def compute_output_spec(self, ids, training=None):

@@ -27,7 +27,7 @@ class Recipe(Options):
     )
     pooling: str = option("mean_max", "mean, max, mean_max, attention or cls")
     word_rate: float | None = option(
-        None, "share of the words read as unknown (0.15 for long texts, else 0)"
+        None, "share of the words read as unknown (0.15 in texts of 50 tokens and more)"
     )
     fragment_rate: float = option(
         0.0, "share of the texts cut to a few words: how little those tell is learned"
@@ -95,13 +95,14 @@ class Recipe(Options):
         characters = sum(map(len, texts)) or 1
         return self.epochs or min(12, max(2, round(60_000_000 / characters)))
 
-    def word_rate_for(self, texts):
-        """The share of the words of these training texts that is read as unknown.
+    def word_dropout(self):
+        """The keyword arguments of `build_classifier` on words to read as unknown.
 
         A text of a sentence or two often hangs on one word, which would be lost.
         """
-        long = sum(map(len, texts)) >= 300 * len(texts)
-        return (0.15 if long else 0.0) if self.word_rate is None else self.word_rate
+        if self.word_rate is None:
+            return {"word_rate": 0.15, "word_rate_min_len": 50}
+        return {"word_rate": self.word_rate}
 
     def data_options(self):
         """The keyword arguments of `data.load` that the recipe sets."""

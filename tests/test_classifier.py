@@ -406,6 +406,11 @@ def test_ragged_ids_are_trained_on_as_padded_ones():
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
+def test_short_texts_keep_their_words():
+    model = small(word_rate=0.5, word_rate_min_len=7)
+    assert model.get_layer("word_dropout").min_len == 7
+
+
 def test_a_batch_without_any_token(model):
     nothing = tf.RaggedTensor.from_row_lengths(tf.zeros((0,), "int32"), [0, 0])
     found = model(nothing)

@@ -173,6 +173,16 @@ def test_word_dropout_drops_its_share_and_no_padding(rng):
     np.testing.assert_array_equal(dropped[changed], 1)
 
 
+@pytest.mark.parametrize("time", [5, None])
+def test_word_dropout_spares_short_texts(time):
+    ids = tf.constant([[7, 7, 7, 7, 0], [7, 7, 7, 0, 0], [0, 0, 0, 0, 0]])
+    symbolic = keras.Input((time,), dtype="int32")
+    model = keras.Model(symbolic, WordDropout(0.9, min_len=4)(symbolic))
+    draws = np.stack([model(ids, training=True) for _ in range(20)])
+    np.testing.assert_array_equal(draws[:, 1:], np.stack([ids[1:]] * 20))
+    assert np.mean(draws[:, 0, :4] == 1) > 0.7
+
+
 def test_word_dropout_is_off_at_inference(rng):
     ids = rng.integers(0, 97, (3, 5))
     for training in (False, None):
@@ -205,6 +215,11 @@ def test_word_dropout_keeps_the_dtype(dtype):
 def test_word_dropout_refuses_a_rate_that_is_no_share(rate):
     with pytest.raises(ValueError, match=f"rate={rate}"):
         WordDropout(rate)
+
+
+def test_word_dropout_refuses_a_negative_length():
+    with pytest.raises(ValueError, match="min_len=-1"):
+        WordDropout(0.1, min_len=-1)
 
 
 # --- class token
@@ -245,7 +260,7 @@ def test_class_token_in_half_precision():
     "layer",
     [
         TokenAndPositionEmbedding(7, 5, 3, "sinusoidal", name="e"),
-        WordDropout(0.25, name="w"),
+        WordDropout(0.25, min_len=3, name="w"),
         ClassToken(name="c", dtype="mixed_bfloat16"),
     ],
 )

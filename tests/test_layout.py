@@ -69,6 +69,7 @@ ORDER = [
     "building",
     "export",
     "presets",
+    "negation",
     "teaching",
     "train",
     "analysis",
