@@ -206,7 +206,8 @@ def test_predict_and_evaluate_files(run, whole_run, tmp_path):
 def test_evaluate_repeats_the_run_s_own_figure(run, whole_run):
     status, out, _ = run("evaluate", "--run-dir", whole_run[0])
     assert status == 0
-    assert json.loads(out) == whole_run[1]["test"]
+    # Threads add up a float32 loss in an order of their own: its last bit differs.
+    assert json.loads(out) == pytest.approx(whole_run[1]["test"], rel=1e-6)
 
 
 def test_export_adds_a_version(run, whole_run, tmp_path):

@@ -4,6 +4,7 @@ import json
 import pathlib
 import runpy
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -77,8 +78,8 @@ def test_one_command_makes_a_preset(script, shelf, tmp_path, capsys, monkeypatch
     assert told.metrics["accuracy"] == pytest.approx(run["test"]["accuracy"], abs=0.01)
     assert told.metrics["loss"] == pytest.approx(run["test"]["loss"], abs=0.01)
     test = data.load(small).test
-    found = rk.load_preset(name).predict(test.texts).argmax(axis=1)
-    assert (found == test.labels).mean() == told.metrics["accuracy"]
+    found = rk.load_preset(name).predict(test.texts)
+    assert (found.argmax(axis=1) == test.labels).mean() == told.metrics["accuracy"]
     assert str(tmp_path) not in (tmp_path / name / "README.md").read_text()
     assert "data_path" not in said["facts"]["recipe"]
     assert said["facts"]["recipe"]["embed_dim"] == script["SIZES"]["tiny"]["embed_dim"]
@@ -88,6 +89,19 @@ def test_one_command_makes_a_preset(script, shelf, tmp_path, capsys, monkeypatch
     assert script["main"](command) == 0, "a second time it is there already"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
     assert name in capsys.readouterr().out
+
+    monkeypatch.setitem(script["DATA"], "reviews", {"licence": "everybody's"})
+    assert script["main"](command) == 0, "the card is brought up to date"
+    assert rk.describe_preset(name).licence == "everybody's"
+    assert "licence: everybody's" in (tmp_path / name / "README.md").read_text()
+    weights = tmp_path / name / "weights.npz"
+    assert weights.read_bytes() == before[weights]
+    np.testing.assert_array_equal(rk.load_preset(name).predict(test.texts), found)
+
+    monkeypatch.setitem(script["PRESETS"], name, {**asked, "epochs": 3})
+    capsys.readouterr()
+    assert script["main"](command) == 2, "it was made by another recipe"
+    assert "another recipe" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -3,8 +3,9 @@
     python studies/zoo/make.py NAME [--data-path FOLDER] [--run-dir FOLDER]
 
 The same command goes on where it was stopped. The preset goes into
-residual_keras/presets/NAME, and its figures into presets.json there; to make anew one
-that is there, delete its folder first. The trained model is evaluated on the test texts
+residual_keras/presets/NAME, and its figures into presets.json there. Of one that is
+there it writes the card anew, with what this file now says of its data and limits; to
+train it anew, delete its folder first. The trained model is evaluated on the test texts
 in float32, and what is stored of it in half precision; nothing here is chosen by that,
 but recipes were changed after it (`earlier_test_accuracies` on the cards). NAME is one
 of PRESETS, such as small_pre_ln_imdb. Encoders for IMDB learn from ngrams_imdb what it
@@ -21,8 +22,9 @@ import sys
 import tempfile
 
 from residual_keras.presets import files, shelf
+from residual_keras.presets.card import card
 from residual_keras.recipe import Recipe
-from residual_keras.run_folder import RunFolder
+from residual_keras.run_folder import RunFolder, write
 from residual_keras.sizes import SIZES
 from residual_keras.spec import look_up
 
@@ -136,7 +138,8 @@ def make(name, data_path, run):
     recipe = Recipe(**{**SIZES.get(facts["size"], {}), **options}, data_path=data_path)
     folder = shelf.ROOT / name
     if folder.exists():
-        print(f"{folder} is there. Delete it to make it anew.", file=sys.stderr)
+        retell(folder, facts, told(recipe))
+        print(f"{folder} is there. Delete it to train it anew.", file=sys.stderr)
     else:
         metrics = trained(recipe, run)
         if metrics["status"] == "interrupted":
@@ -148,6 +151,30 @@ def make(name, data_path, run):
     shelf.enter(name)
     print(shelf.table([name]))
     return 0
+
+
+def retell(folder, facts, asked):
+    """Brings what is told of a preset up to date; its weights and figures stay."""
+    said = files.read(folder)
+    files.checked(folder, said)
+    if said["facts"]["recipe"] != asked:
+        raise ValueError(
+            f"{folder} was made by another recipe. Delete it to train it anew."
+        )
+    said["facts"] |= facts
+    said["sha256"][files.PRESET] = files.seal(said)
+    write(folder / files.PRESET, files.written(said).decode("utf-8"))
+    write(folder / files.CARD, card(said))
+
+
+def told(recipe):
+    """The options of a recipe that the card tells: the unusual ones, and a few more."""
+    usual = dataclasses.asdict(Recipe())
+    return {
+        key: value
+        for key, value in dataclasses.asdict(elsewhere(recipe)).items()
+        if value != usual[key] or key in ALWAYS_TOLD
+    }
 
 
 def trained(recipe, run):
@@ -197,13 +224,7 @@ def store(name, recipe, run, facts):
         scratch = pathlib.Path(scratch, name)
         stored = load_preset(save_to_preset(load_model(run.model), scratch))
     test = data.load(recipe.data, **recipe.data_options()).test
-    usual = dataclasses.asdict(Recipe())
-    asked = dataclasses.asdict(elsewhere(recipe))
-    facts["recipe"] = {
-        key: value
-        for key, value in asked.items()
-        if value != usual[key] or key in ALWAYS_TOLD
-    }
+    facts["recipe"] = told(recipe)
     facts["metrics"] = {"split": "test", **measure(stored, test)}
     facts["behaviour"] = check_behaviour(stored, stored.label_names[-1])
     facts["golden"] = golden(stored)
