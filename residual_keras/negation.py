@@ -1,4 +1,4 @@
-"""Short English sentences of texts, and the same with a "not" put in.
+"""Short English sentences of texts, the same with a "not" put in, and what has one.
 
 A review says seldom "not bad at all", and where it does, these are a few words among
 hundreds: from whole reviews a model does not learn that a "not" turns words round.
@@ -9,7 +9,7 @@ where people wrote them; here rules do, so some sentences come out clumsy.
 import random
 import re
 
-LONGEST = 12  # words; in a longer sentence a "not" may turn round a small part only
+LONGEST = 20  # words; in a longer sentence a "not" may turn round a small part only
 SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|<br\s*/?>|\n")
 NEGATIVE = re.compile(
     r"n't\b|\b(?:not|never|no|nothing|nobody|none|neither|nor|without|hardly|barely)\b",
@@ -64,8 +64,7 @@ def pairs(texts, count, seed):
     rng = random.Random(seed)
     found = []
     for text in texts:
-        sentences = map(str.strip, SENTENCE_ENDS.split(text))
-        both = [(one, negated(one, rng)) for one in sentences]
+        both = [(one, negated(one, rng)) for one in sentences_of(text)]
         both = [(one, other) for one, other in both if other is not None]
         found += rng.sample(both, min(count, len(both)))
     if not found:
@@ -74,6 +73,44 @@ def pairs(texts, count, seed):
             f"Received: {len(texts)} texts, which have none. Leave them out."
         )
     return found
+
+
+def passages(texts, count, seed):
+    """One to three sentences of a text that stand together, one with a "not" at least.
+
+    "Do not waste your money. It is dull." blames twice: who has read only what `pairs`
+    makes takes any "not" for one that turns all round.
+
+    Args:
+        texts: the raw texts, in English.
+        count: how many to take of a text at most, around sentences drawn from those
+            that have a "not".
+        seed: of what is drawn.
+
+    Returns:
+        A list of texts, none of more than `LONGEST` words a sentence in the mean.
+
+    Example:
+        >>> passages(["Do not go! We did."], 1, seed=1)
+        ['Do not go! We did.']
+    """
+    rng = random.Random(seed)
+    found = []
+    for text in texts:
+        sentences = sentences_of(text)
+        places = [i for i, one in enumerate(sentences) if NEGATIVE.search(one)]
+        for place in rng.sample(places, min(count, len(places))):
+            length = rng.randint(1, 3)
+            first = max(0, place - rng.randrange(length))
+            passage = sentences[first : first + length]
+            if sum(len(one.split()) for one in passage) <= LONGEST * len(passage):
+                found.append(" ".join(passage))
+    return found
+
+
+def sentences_of(text):
+    """The sentences of a text, as far as its marks and lines tell."""
+    return [one for one in map(str.strip, SENTENCE_ENDS.split(text)) if one]
 
 
 def negated(sentence, rng):

@@ -57,7 +57,8 @@ class Recipe(Options):
     negations: int = option(
         0,
         "a teacher's lessons in English: short sentences to take of each text without "
-        "a label, and to learn with a 'not' put in too",
+        "a label and to learn with a 'not' put in too, and half as many passages that "
+        "have one",
     )
     layer_decay: float = option(
         1.0, "factor on the learning rate from each block to the one below it"

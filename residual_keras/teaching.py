@@ -35,7 +35,7 @@ def lessons(recipe, data):
     Training rows keep their label; each text without one gets the probabilities that
     the teacher gives it, in inference, while the student learns under dropout. The
     student's vocabulary is of all of them. With `negations`, short sentences of these
-    texts are lessons too, and so are their negations. Source:
+    texts are lessons too, and so are their negations (`lessons_in_negation`). Source:
     Xie et al. 2020 (noisy student), arXiv:1911.04252, with soft labels as in Hinton et
     al. 2015, arXiv:1503.02531.
 
@@ -64,7 +64,7 @@ def lessons(recipe, data):
     texts = unlabelled(recipe, data)
     parts = [train, Lessons(texts, ask(recipe.teacher, texts, data.label_names))]
     if recipe.negations:
-        parts += turned_round(recipe, texts, data.label_names)
+        parts += lessons_in_negation(recipe, texts, data.label_names)
     train = Lessons(
         [text for part in parts for text in part.texts],
         np.concatenate([part.labels for part in parts]),
@@ -72,20 +72,57 @@ def lessons(recipe, data):
     return dataclasses.replace(data, train=train, validation=validation)
 
 
-def turned_round(recipe, texts, label_names):
-    """Sentences of texts as the teacher answers them, and negated: the other answer.
+def lessons_in_negation(recipe, texts, label_names):
+    """Short sentences of texts, with and without a "not", as lessons for two labels.
 
-    With p what the teacher makes of "It is good.", "It is not good." gets 1 - p.
+    With p what the teacher makes of "It is good.", "It is not good." gets 1 - p. These
+    come in runs, so that a "not" is learned to turn its own sentence only. Passages
+    with a "not" that their writers put there get the teacher's answer.
     """
     if len(label_names) != 2:
         raise ValueError(
             "A negation turns one label into the other, so there must be two. "
             f"Received: negations={recipe.negations}, labels {list(label_names)}."
         )
-    pairs = negation.pairs(texts, recipe.negations, recipe.seed)
+    count, seed = recipe.negations, recipe.seed
+    pairs = negation.pairs(texts, count, seed)
     sentences, negated = map(list, zip(*pairs, strict=True))
     answers = ask(recipe.teacher, sentences, label_names)
-    return Lessons(sentences, answers), Lessons(negated, answers[:, ::-1])
+    both = np.concatenate([answers, answers[:, ::-1]])
+    yield in_runs(Lessons(sentences + negated, both), seed)
+    passages = negation.passages(texts, -(-count // 2), seed)
+    if passages:
+        yield Lessons(passages, ask(recipe.teacher, passages, label_names))
+
+
+def in_runs(rows, seed):
+    """Texts in runs of one to three, drawn anew, each with the answer to all of it.
+
+    Each text counts as if the others said nothing of it (naive Bayes): the run's
+    probabilities are as the products of its texts'.
+
+    Args:
+        rows: `Lessons`.
+        seed: of what is drawn.
+
+    Returns:
+        `Lessons`, every text in one of them once.
+
+    Example:
+        >>> rows = Lessons(["Fine.", "So good!"], np.float32([[0.4, 0.6], [0.2, 0.8]]))
+        >>> run = in_runs(rows, seed=1)
+        >>> print(run.texts, run.labels.round(2))
+        ['Fine. So good!'] [[0.14 0.86]]
+    """
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(rows))
+    starts = np.cumsum(rng.integers(1, 4, len(rows)))
+    starts = np.concatenate([[0], starts[starts < len(rows)]])
+    runs = np.split(order, starts[1:])
+    logits = np.log(np.maximum(rows.labels[order], 1e-6))
+    labels = keras.ops.softmax(np.add.reduceat(logits, starts))
+    texts = [" ".join(rows.texts[i] for i in run) for run in runs]
+    return Lessons(texts, keras.ops.convert_to_numpy(labels))
 
 
 def texts_to_read(recipe, data, rows):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from residual_keras.negation import LONGEST, NEGATIVE, negated, pairs
+from residual_keras.negation import LONGEST, NEGATIVE, negated, pairs, passages
 
 SUBJECTS = "The plot", "It", "My old aunt", "Everybody's dog", "he"
 REST = "is dull", "was never dull", "works", "could cry at it", "'s a gem", "Liked it"
@@ -89,3 +89,31 @@ def test_sentences_of_a_text_are_drawn():
         *("It is dull.", "It was long!", "She hated it.", "He loved it.")
     }
     assert len(pairs([text], 9, seed=0)) == 4
+
+
+@given(texts=st.lists(TEXTS.map("".join)), count=st.integers(1, 3), seed=st.integers(0))
+def test_passages_stand_in_the_texts_and_have_a_not(texts, count, seed):
+    found = passages(texts, count, seed)
+    assert found == passages(texts, count, seed)
+    places = [text for text in texts if NEGATIVE.search(text)]
+    assert len(places) <= len(found) <= count * len(texts)
+    plain = [" ".join(re.sub("<br />", " ", text).split()) for text in texts]
+    for passage in found:
+        assert NEGATIVE.search(passage)
+        assert any(" ".join(passage.split()) in text for text in plain)
+
+
+def test_passages_are_one_to_three_sentences_around_a_not():
+    text = "It was long. She left. Do not go! He loved it. I saw it twice."
+    drawn = {one for seed in range(200) for one in passages([text], 1, seed)}
+    assert drawn == {
+        "Do not go!",
+        "She left. Do not go!",
+        "Do not go! He loved it.",
+        "It was long. She left. Do not go!",
+        "She left. Do not go! He loved it.",
+        "Do not go! He loved it. I saw it twice.",
+    }
+    long = "Do not go " + LONGEST * "there and "
+    assert passages([long], 1, seed=1) == []
+    assert passages(["It was long."], 1, seed=1) == []

@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from residual_keras import data as data_sets
 from residual_keras.recipe import Recipe
@@ -132,12 +134,13 @@ def test_what_cannot_be_is_refused(recipe, tmp_path):
         lessons(dataclasses.replace(recipe, teacher="nobody"), data)
 
 
-def test_negations_get_the_other_answer(recipe, teacher):
-    from residual_keras import load_model
-    from residual_keras.teaching import lessons
+def test_negations_get_the_other_answer(recipe, teacher, monkeypatch):
+    from residual_keras import load_model, teaching
 
+    monkeypatch.setattr(teaching, "in_runs", lambda rows, seed: rows)
     data = data_sets.load(DATA)
-    found = lessons(dataclasses.replace(recipe, negations=2), data).train
+    asked = dataclasses.replace(recipe, negations=2)
+    found = teaching.lessons(asked, data).train
     more, sentence, negated = found.texts[40:42], *found.texts[42:]
     assert more == ["The cellist was superb .", "I left early ."]
     assert sentence == more[0] != negated and "cellist" in negated
@@ -146,11 +149,56 @@ def test_negations_get_the_other_answer(recipe, teacher):
     assert answer[0] != answer[1]
 
 
+def test_passages_with_a_not_get_the_teacher_s_answer(recipe, teacher):
+    from residual_keras import load_model
+    from residual_keras.teaching import lessons_in_negation
+
+    texts = ["It was long . Do not go !", "Nobody laughed ."]
+    asked = dataclasses.replace(recipe, negations=1)
+    runs, passages = lessons_in_negation(asked, texts, data_sets.load(DATA).label_names)
+    both = " ".join(runs.texts)
+    assert both.count("long") == 2 and "Do not" not in both and "laughed" not in both
+    assert len(passages) == 2 and passages.texts[1] == "Nobody laughed ."
+    assert passages.texts[0] in ("Do not go !", texts[0])
+    answers = load_model(teacher / "model.keras").predict(passages.texts)
+    np.testing.assert_array_equal(passages.labels, answers)
+
+
+@given(count=st.integers(1, 23), seed=st.integers(0, 2**32))
+@settings(deadline=None)
+def test_a_run_has_the_answers_of_its_texts(count, seed):
+    from residual_keras.teaching import Lessons, in_runs
+
+    one = np.random.default_rng(count).uniform(0.05, 0.95, count)
+    rows = Lessons(
+        [f"text{i}" for i in range(count)], np.float32(np.stack([one, 1 - one], 1))
+    )
+    runs = in_runs(rows, seed)
+    assert in_runs(rows, seed).texts == runs.texts
+    members = [[int(t[4:]) for t in text.split(" ")] for text in runs.texts]
+    assert sorted(i for run in members for i in run) == list(range(count))
+    assert all(len(run) <= 3 for run in members)
+    for run, label in zip(members, runs.labels, strict=True):
+        odds = np.prod(one[run] / (1 - one[run]))
+        expected = odds / (1 + odds), 1 / (1 + odds)
+        np.testing.assert_allclose(label, expected, rtol=1e-4)
+
+
+def test_runs_are_of_one_two_and_three_texts_in_any_order():
+    from residual_keras.teaching import Lessons, in_runs
+
+    rows = Lessons([str(i) for i in range(600)], np.full((600, 2), 0.5, "float32"))
+    runs = [text.split(" ") for text in in_runs(rows, seed=1).texts]
+    counts = np.bincount([len(run) for run in runs], minlength=4)
+    assert counts[0] == 0 and counts[1:].min() > 70
+    assert [one for run in runs for one in run] != rows.texts
+
+
 def test_negations_that_cannot_be_are_refused(recipe, tmp_path):
-    from residual_keras.teaching import lessons, turned_round
+    from residual_keras.teaching import lessons, lessons_in_negation
 
     with pytest.raises(ValueError, match="there must be two"):
-        turned_round(recipe, ["It is dull."], ("bad", "even", "good"))
+        list(lessons_in_negation(recipe, ["It is dull."], ("bad", "even", "good")))
     path = tmp_path / "none.txt"
     path.write_text("Avoid .\n", encoding="utf-8")
     asked = dataclasses.replace(recipe, unlabelled=str(path), negations=1)
