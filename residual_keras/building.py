@@ -55,8 +55,7 @@ def transformer(recipe, data, vectorizer, options):
         vectorizer.vocab_size,
         len(data.label_names),
         pooling=recipe.pooling,
-        fragment_rate=recipe.fragment_rate,
-        **recipe.word_dropout(),
+        **recipe.word_noise(),
         **recipe.encoder_options(),
     )
 

@@ -31,6 +31,7 @@ def build_classifier(
     word_rate=0.0,
     word_rate_min_len=0,
     fragment_rate=0.0,
+    fragment_rate_min_len=0,
     dtype=None,
     name="classifier",
     **kwargs,
@@ -58,6 +59,7 @@ def build_classifier(
         word_rate: share of the words that are read as unknown in training.
         word_rate_min_len: number of tokens; a text of fewer keeps all its words.
         fragment_rate: share of the texts that are cut to a few words in training.
+        fragment_rate_min_len: number of tokens; a text of fewer is never cut.
         dtype: the policy of embedding and encoder, such as "mixed_bfloat16"; None: the
             global one. Pooling and head are float32 under every policy.
         name: of the model.
@@ -89,7 +91,9 @@ def build_classifier(
         look_up(known, argument, "argument")
 
     ids = keras.Input((None,), dtype="int32", name="token_ids")
-    x = Fragments(fragment_rate, name="fragments")(ids) if fragment_rate else ids
+    x = ids
+    if fragment_rate:
+        x = Fragments(fragment_rate, fragment_rate_min_len, name="fragments")(x)
     if word_rate:
         x = WordDropout(word_rate, word_rate_min_len, name="word_dropout")(x)
     # How the tokens start may be the scheme's to say; the encoder makes its own later.

@@ -21,6 +21,7 @@ class Fragments(keras.layers.Layer):
 
     Args:
         rate: the share of the texts.
+        min_len: tokens. A text of fewer is never cut, for it may hang on one.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
@@ -31,7 +32,7 @@ class Fragments(keras.layers.Layer):
         Like ids.
 
     Raises:
-        ValueError: if `rate` is not in [0, 1].
+        ValueError: if `rate` is not in [0, 1], or `min_len` is negative.
 
     Example:
         >>> ids = keras.ops.array([[7, 8, 9, 0]])
@@ -39,20 +40,25 @@ class Fragments(keras.layers.Layer):
         True
     """
 
-    def __init__(self, rate, **kwargs):
+    def __init__(self, rate, min_len=0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
         if not 0 <= rate <= 1:
             raise ValueError(f"rate must be in [0, 1]. Received: rate={rate}")
+        if min_len < 0:
+            raise ValueError(
+                f"min_len must not be negative. Received: min_len={min_len}"
+            )
         self.rate = rate
+        self.min_len = min_len
         self.seed_generator = keras.random.SeedGenerator()
 
     def call(self, ids, training=None):
         if not training or self.rate == 0:
             return ids
         batch, time = ops.shape(ids)
-        cut = self.draw(batch, 1) < self.rate
         length = ops.sum(ops.cast(ids != PADDING_ID, "float32"), axis=1, keepdims=True)
+        cut = (self.draw(batch, 1) < self.rate) & (length >= self.min_len)
         kept = ops.floor(ops.power(ops.maximum(length, 1.0), self.draw(batch, 1)))
         start = ops.floor(self.draw(batch, 1) * (length - kept + 1))
         place = ops.arange(time)[None]

@@ -4,6 +4,8 @@ import dataclasses
 
 from .options import Options, option
 
+SHORT = 50  # tokens; a text of fewer may hang on one word
+
 
 @dataclasses.dataclass(frozen=True)
 class Recipe(Options):
@@ -96,14 +98,18 @@ class Recipe(Options):
         characters = sum(map(len, texts)) or 1
         return self.epochs or min(12, max(2, round(60_000_000 / characters)))
 
-    def word_dropout(self):
-        """The keyword arguments of `build_classifier` on words to read as unknown.
+    def word_noise(self):
+        """The keyword arguments of `build_classifier` on words that training hides.
 
-        A text of a sentence or two often hangs on one word, which would be lost.
+        A text of a sentence or two often hangs on one word, which would be lost: what
+        is left of a negation in particular has the other answer.
         """
+        noise = {"fragment_rate": self.fragment_rate}
+        if self.negations:
+            noise["fragment_rate_min_len"] = SHORT
         if self.word_rate is None:
-            return {"word_rate": 0.15, "word_rate_min_len": 50}
-        return {"word_rate": self.word_rate}
+            return {**noise, "word_rate": 0.15, "word_rate_min_len": SHORT}
+        return {**noise, "word_rate": self.word_rate}
 
     def data_options(self):
         """The keyword arguments of `data.load` that the recipe sets."""

@@ -407,8 +407,10 @@ def test_ragged_ids_are_trained_on_as_padded_ones():
 
 
 def test_short_texts_keep_their_words():
-    model = small(word_rate=0.5, word_rate_min_len=7)
+    lengths = {"word_rate_min_len": 7, "fragment_rate_min_len": 5}
+    model = small(word_rate=0.5, fragment_rate=0.5, **lengths)
     assert model.get_layer("word_dropout").min_len == 7
+    assert model.get_layer("fragments").min_len == 5
 
 
 def test_a_batch_without_any_token(model):

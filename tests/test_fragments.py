@@ -79,6 +79,17 @@ def test_nothing_is_made_of_no_text_and_one_word_stays_one():
         assert found[1, 0] in (1, 7) and not found[1, 1:].any()
 
 
+@pytest.mark.parametrize("time", [5, None])
+def test_short_texts_are_not_cut(time):
+    ids = tf.constant([[7, 7, 7, 7, 0], [7, 7, 7, 0, 0], [0, 0, 0, 0, 0]])
+    symbolic = keras.Input((time,), dtype="int32")
+    model = keras.Model(symbolic, Fragments(1.0, min_len=4)(symbolic))
+    for _ in range(20):
+        found = np.asarray(model(ids, training=True))
+        np.testing.assert_array_equal(found[1:], ids[1:])
+        assert (found[0] != np.asarray(ids[0])).any()
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_it_is_fresh_every_call_and_reproducible(compiled):
     def two_draws():
@@ -101,16 +112,21 @@ def test_it_keeps_the_dtype(dtype):
 
 
 def test_its_config_makes_the_same_layer():
-    layer = Fragments(0.25, name="f")
+    layer = Fragments(0.25, min_len=3, name="f")
     again = keras.layers.deserialize(keras.layers.serialize(layer))
     assert type(again) is Fragments and again.get_config() == layer.get_config()
-    assert again.rate == 0.25
+    assert (again.rate, again.min_len) == (0.25, 3)
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan")])
 def test_a_rate_that_is_no_share_is_refused(rate):
     with pytest.raises(ValueError, match=f"rate={rate}"):
         Fragments(rate)
+
+
+def test_a_negative_length_is_refused():
+    with pytest.raises(ValueError, match="min_len=-1"):
+        Fragments(0.1, min_len=-1)
 
 
 def test_a_classifier_learns_how_little_a_word_tells():

@@ -180,9 +180,18 @@ def test_many_long_texts_get_fewer_epochs():
 
 
 def test_words_are_dropped_from_long_texts_unless_a_share_is_asked_for():
-    assert Recipe().word_dropout() == {"word_rate": 0.15, "word_rate_min_len": 50}
-    assert Recipe(word_rate=0.3).word_dropout() == {"word_rate": 0.3}
-    assert Recipe(word_rate=0.0).word_dropout() == {"word_rate": 0}
+    whole = {"fragment_rate": 0}
+    default = {"word_rate": 0.15, "word_rate_min_len": 50, **whole}
+    assert Recipe().word_noise() == default
+    assert Recipe(word_rate=0.3).word_noise() == {"word_rate": 0.3, **whole}
+    assert Recipe(word_rate=0.0).word_noise() == {"word_rate": 0, **whole}
+
+
+def test_negations_are_not_cut():
+    cut = {"word_rate": 0, "fragment_rate": 0.1}
+    assert Recipe(**cut).word_noise() == cut
+    found = Recipe(**cut, negations=1, teacher="a", unlabelled="b").word_noise()
+    assert found == {**cut, "fragment_rate_min_len": 50}
 
 
 def test_data_options_hold_only_what_was_asked():
